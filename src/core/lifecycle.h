@@ -1,0 +1,105 @@
+/*
+ * lifecycle.h
+ *		Every legal step of an action and of an attempt, as one const table.
+ *
+ * The table in lifecycle.c is the only place that knows the lifecycle.  The
+ * guard triggers enforce it, the view reconcile.transition_rule shows it, and
+ * the state diagram in doc/ is generated from it.
+ *
+ * Pure: no SQL, no network, no clock.
+ */
+#ifndef AR_LIFECYCLE_H
+#define AR_LIFECYCLE_H
+
+#include <stdbool.h>
+
+#include "core/standing.h"
+
+typedef enum ArState
+{
+	AR_PLANNED,
+	AR_SUBMITTED,
+	AR_OUTCOME_UNKNOWN,
+	AR_RECONCILING,
+	AR_MANUAL_REVIEW,
+	AR_DELIVERED,
+	AR_SUCCEEDED,
+	AR_REJECTED,
+	AR_SAFE_TO_RETRY,
+	AR_CANCELLED,
+	AR_EXPIRED,
+	AR_ABANDONED
+} ArState;
+
+#define AR_STATE_COUNT (AR_ABANDONED + 1)
+
+typedef enum ArEvent
+{
+	AR_EVENT_CLAIM,				/* the intent to send is being made durable */
+	AR_EVENT_NOT_SENT,			/* proven: no byte of this attempt left */
+	AR_EVENT_NOT_EXECUTED,		/* proven: the complete answer says "not executed" */
+	AR_EVENT_ANSWERED_ACCEPTED,
+	AR_EVENT_ANSWERED_ASYNC,	/* the provider has it, its verdict comes later */
+	AR_EVENT_ANSWERED_UNREADABLE,	/* a success whose body cannot be trusted */
+	AR_EVENT_ANSWERED_REJECTED,
+	AR_EVENT_ANSWER_LOST,		/* bytes may have left, no complete answer */
+	AR_EVENT_RECOVER,			/* found open, left by an engine that is gone */
+	AR_EVENT_ASK,				/* the window has closed: a lookup starts */
+	AR_EVENT_LOOK_AGAIN,		/* a queued replacement needs fresh proof of absence */
+	AR_EVENT_FOUND,
+	AR_EVENT_ABSENT,			/* enough complete negatives after the window */
+	AR_EVENT_ABSENT_ONCE,		/* a valid negative, more are required */
+	AR_EVENT_INCONCLUSIVE,
+	AR_EVENT_NO_QUERY_SURFACE,	/* there is nothing to ask */
+	AR_EVENT_LOOK_UP_NOW,		/* a person asks for another round of lookups */
+	AR_EVENT_REPLACE,
+	AR_EVENT_CANCEL,
+	AR_EVENT_EXPIRE
+} ArEvent;
+
+#define AR_EVENT_COUNT (AR_EVENT_EXPIRE + 1)
+
+/* Whose life a row describes; a row may serve both. */
+#define AR_OF_ACTION	1
+#define AR_OF_ATTEMPT	2
+
+/* Who may take the step. */
+typedef enum ArStepActor
+{
+	AR_BY_ENGINE,				/* only the holder of the engine lock */
+	AR_BY_PERSON				/* a caller with the right to; the engine too */
+} ArStepActor;
+
+typedef struct ArTransition
+{
+	int			subject;		/* AR_OF_ACTION, AR_OF_ATTEMPT or both */
+	ArState		from;
+	ArEvent		event;
+	ArState		to;
+	const char *evidence;		/* key that the recorded evidence must hold */
+	ArStepActor actor;
+	const char *meaning;		/* one sentence for people */
+} ArTransition;
+
+/* The table itself, for dumps and tests. */
+extern const ArTransition *ar_transitions(int *count);
+
+/* The row for this step, or NULL if the step is not legal. */
+extern const ArTransition *ar_transition_find(int subject, ArState from, ArEvent event, ArState to);
+
+/* Is there any legal step for this event from this state? For error messages. */
+extern bool ar_event_is_possible(int subject, ArState from, ArEvent event);
+
+/* Is this standing one that the state may have? */
+extern bool ar_state_allows_standing(ArState state, ArStanding standing);
+
+/* The standing of a state that has exactly one; manual_review keeps "current". */
+extern ArStanding ar_state_standing(ArState state, ArStanding current);
+
+extern const char *ar_state_name(ArState state);
+extern bool ar_state_parse(const char *name, ArState *state);
+extern const char *ar_event_name(ArEvent event);
+extern bool ar_event_parse(const char *name, ArEvent *event);
+extern const char *ar_step_actor_name(ArStepActor actor);
+
+#endif							/* AR_LIFECYCLE_H */

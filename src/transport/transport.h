@@ -1,0 +1,123 @@
+/*
+ * transport.h
+ *		Carries one HTTP request at a time per exchange, many at once, and says
+ *		afterwards what the transfer itself proves.
+ *
+ * Nothing in this layer knows PostgreSQL: no ereport, no palloc, no elog, so
+ * nothing can longjmp through a libcurl frame.  Errors are values.  Memory is
+ * malloc'ed and bounded by the caps of each request.
+ */
+#ifndef AR_TRANSPORT_H
+#define AR_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/outcome.h"
+
+typedef struct ArTransport ArTransport;
+
+/* What the last-instant check says about one write, before its first byte. */
+typedef enum ArSendDecision
+{
+	AR_SEND_GO,					/* everything the send depends on still holds */
+	AR_SEND_REFUSE				/* any doubt: nothing may leave */
+} ArSendDecision;
+
+/* One header to send; both strings belong to the caller until start returns. */
+typedef struct ArHeader
+{
+	const char *name;
+	const char *value;
+} ArHeader;
+
+/* Which resolved addresses a request may connect to. */
+typedef struct ArAddressPolicy
+{
+	bool		allow_private;	/* loopback, RFC 1918, link-local, ULA, ... */
+} ArAddressPolicy;
+
+typedef struct ArRequest
+{
+	bool		is_write;		/* a write: fresh connection, checked, linger 0 */
+	const char *method;			/* GET POST PUT PATCH DELETE */
+	const char *url;
+	const ArHeader *headers;
+	int			header_count;
+	const char *body;			/* may be NULL */
+	size_t		body_len;
+	bool		allow_http;		/* else https only */
+	ArAddressPolicy address_policy;
+	const char *ca_file;		/* NULL: the system's bundle */
+	long		connect_timeout_ms;
+	long		timeout_ms;
+	size_t		max_body_bytes;
+	size_t		max_header_bytes;
+	void	   *cookie;			/* handed back in the exchange, untouched */
+} ArRequest;
+
+/* A response header the caller may see; only allow-listed names are kept. */
+typedef struct ArResponseHeader
+{
+	char	   *name;			/* lower case */
+	char	   *value;
+} ArResponseHeader;
+
+/* A finished exchange.  Owned by the transport until ar_exchange_free(). */
+typedef struct ArExchange
+{
+	void	   *cookie;
+	ArTransferFacts facts;		/* what core/outcome.h classifies */
+	int			curl_code;
+	char		error[256];		/* libcurl's words, for people; never decides */
+	char	   *body;			/* NUL-terminated copy, at most max_body_bytes */
+	size_t		body_len;
+	ArResponseHeader *headers;
+	int			header_count;
+	int64_t		elapsed_us;
+	char		peer_address[64];
+} ArExchange;
+
+/* What the transport needs from its owner. None of these may throw. */
+typedef struct ArTransportHooks
+{
+	/* called inside libcurl's pre-request callback of a write, at most once */
+	ArSendDecision (*may_send) (void *owner, void *cookie);
+	/* a socket is about to be opened / was closed: descriptor accounting */
+	bool		(*acquire_fd) (void *owner);
+	void		(*release_fd) (void *owner);
+	void	   *owner;
+} ArTransportHooks;
+
+/* Create or destroy. create returns NULL and fills error on failure. destroy closes every socket first. */
+extern ArTransport *ar_transport_create(const ArTransportHooks *hooks, char *error, size_t error_size);
+extern void ar_transport_destroy(ArTransport *transport);
+
+/* One epoll descriptor that becomes readable whenever step has work (it holds curl's sockets and a timerfd). */
+extern int	ar_transport_fd(const ArTransport *transport);
+
+/*
+ * Queue one exchange. Copies everything it needs. False (with error filled)
+ * if it could not even be set up: then nothing left, and no exchange will be
+ * collected for it.  Does not run libcurl's state machine: only step does.
+ */
+extern bool ar_transport_start(ArTransport *transport, const ArRequest *request, char *error, size_t error_size);
+
+/* Drive whatever is ready, without waiting. Signals are blocked meanwhile. After each
+ * libcurl call that ran may_send at least once, after_call (may be NULL) is invoked. */
+extern void ar_transport_step(ArTransport *transport, void (*after_call) (void *owner), void *owner);
+
+/* The next finished exchange, or NULL. */
+extern ArExchange *ar_transport_collect(ArTransport *transport);
+extern void ar_exchange_free(ArExchange *exchange);
+
+extern int	ar_transport_in_flight(const ArTransport *transport);
+
+/* First header of that (lower case) name, or NULL. */
+extern const char *ar_exchange_header(const ArExchange *exchange, const char *name);
+
+/* Load libcurl: once per process, never in the postmaster. */
+extern bool ar_transport_init(char *error, size_t error_size);
+
+#endif							/* AR_TRANSPORT_H */
