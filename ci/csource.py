@@ -60,7 +60,7 @@ class Source:
         return [(m.start(), m.group(1) == '"', m.group(2)) for m in INCLUDE.finditer(self.no_comments)]
 
     def calls(self, name):
-        """(offset, argument text without comments) of each call of a function or macro."""
+        """(offset, argument text as code) of each call of a function or macro."""
         found = []
         for match in re.finditer(r"\b%s\s*\(" % name, self.code):
             depth = 0
@@ -70,7 +70,7 @@ class Source:
                 elif self.code[at] == ")":
                     depth -= 1
                     if depth == 0:
-                        found.append((match.start(), self.no_comments[match.end():at]))
+                        found.append((match.start(), self.code[match.end():at]))
                         break
         return found
 
