@@ -33,7 +33,7 @@ VALUES
 
 -- How to find out whether a booking exists, when no answer came back.
 INSERT INTO reconcile.lookup_rule
-	(operation, position, kind, method, path, found_statuses, absent_statuses, body_match)
+	(operation, kind, path, headers, found_statuses, absent_statuses, body_match)
 VALUES
-	('book', 1, 'get_by_reference', 'GET', '/demo/ours/{client_reference}.ics',
+	('book', 'get_by_reference', '/demo/ours/{client_reference}.ics', '{"Accept": "text/calendar"}',
 	 '{200}', '{404}', 'UID:{client_reference}');
