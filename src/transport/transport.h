@@ -40,9 +40,9 @@ typedef struct ArAddressPolicy
 
 typedef struct ArRequest
 {
-	bool		is_write;		/* a write: fresh connection, checked, linger 0 */
-	const char *method;			/* GET POST PUT PATCH DELETE */
-	const char *url;
+	bool		is_write;		/* a write: may_send is asked before its first byte */
+	const char *method;			/* write: POST PUT PATCH DELETE; lookup: GET HEAD POST */
+	const char *url;			/* absolute, percent-encoded, without user or fragment */
 	const ArHeader *headers;
 	int			header_count;
 	const char *body;			/* may be NULL */
@@ -50,28 +50,29 @@ typedef struct ArRequest
 	bool		allow_http;		/* else https only */
 	ArAddressPolicy address_policy;
 	const char *ca_file;		/* NULL: the system's bundle */
-	long		connect_timeout_ms;
-	long		timeout_ms;
-	size_t		max_body_bytes;
-	size_t		max_header_bytes;
+	long		connect_timeout_ms;	/* name, TCP and TLS together; over it: not sent */
+	long		timeout_ms;		/* the whole exchange */
+	size_t		max_body_bytes; /* of the response; 0: one MiB */
+	size_t		max_header_bytes;	/* of the response; 0: 64 KiB */
+	const char *keep_header;	/* one more response header to keep, or NULL */
 	void	   *cookie;			/* handed back in the exchange, untouched */
 } ArRequest;
 
 /* A response header the caller may see; only allow-listed names are kept. */
 typedef struct ArResponseHeader
 {
-	char	   *name;			/* lower case */
+	const char *name;			/* lower case; lives as long as the exchange */
 	char	   *value;
 } ArResponseHeader;
 
-/* A finished exchange.  Owned by the transport until ar_exchange_free(). */
+/* A finished exchange.  Freed by ar_exchange_free(). */
 typedef struct ArExchange
 {
 	void	   *cookie;
 	ArTransferFacts facts;		/* what core/outcome.h classifies */
 	int			curl_code;
 	char		error[256];		/* libcurl's words, for people; never decides */
-	char	   *body;			/* NUL-terminated copy, at most max_body_bytes */
+	char	   *body;			/* never NULL, NUL-terminated, at most max_body_bytes */
 	size_t		body_len;
 	ArResponseHeader *headers;
 	int			header_count;
@@ -98,20 +99,34 @@ extern void ar_transport_destroy(ArTransport *transport);
 extern int	ar_transport_fd(const ArTransport *transport);
 
 /*
+ * Why the transport cannot go on, or NULL while it can.  libcurl's state is
+ * not to be trusted after that: the owner destroys the transport, and what was
+ * in flight has an unknown outcome.
+ */
+extern const char *ar_transport_failure(const ArTransport *transport);
+
+/*
  * Queue one exchange. Copies everything it needs. False (with error filled)
  * if it could not even be set up: then nothing left, and no exchange will be
  * collected for it.  Does not run libcurl's state machine: only step does.
  */
 extern bool ar_transport_start(ArTransport *transport, const ArRequest *request, char *error, size_t error_size);
 
-/* Drive whatever is ready, without waiting. Signals are blocked meanwhile. After each
- * libcurl call that ran may_send at least once, after_call (may be NULL) is invoked. */
+/*
+ * Drive whatever is ready, without waiting. Signals are blocked meanwhile. After each
+ * libcurl call that ran may_send at least once, after_call (may be NULL) is invoked,
+ * outside of libcurl and with the caller's signal mask: it may throw.
+ */
 extern void ar_transport_step(ArTransport *transport, void (*after_call) (void *owner), void *owner);
 
-/* The next finished exchange, or NULL. */
+/*
+ * The next finished exchange in the order of finishing, or NULL.  The caller
+ * frees it; it stays valid after the transport is destroyed.
+ */
 extern ArExchange *ar_transport_collect(ArTransport *transport);
 extern void ar_exchange_free(ArExchange *exchange);
 
+/* Exchanges started and not finished; finished ones may still wait in collect. */
 extern int	ar_transport_in_flight(const ArTransport *transport);
 
 /* First header of that (lower case) name, or NULL. */

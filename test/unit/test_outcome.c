@@ -1,0 +1,200 @@
+/*
+ * test_outcome.c
+ *		What the end of an attempt means: every combination of facts and every
+ *		status.
+ *
+ * The expectation is written down a second time and in another form: the
+ * transfer rules as the three sentences of the design, the statuses as lists.
+ */
+#include "core/outcome.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+/* The design's sentences, one after the other. */
+static ArTransferClass
+expected_class(const ArTransferFacts *f)
+{
+	bool		never_called = f->prereq_calls == 0;
+	bool		first_refused = f->prereq_calls == 1 && f->check_refused;
+	bool		complete_final = f->final_header_end && f->http_status >= 200 &&
+		f->http_status <= 599;
+
+	if (never_called || first_refused)
+		return AR_TRANSFER_NOT_SENT;
+	if (f->prereq_calls == 1 && f->transfer_ok && complete_final)
+		return AR_TRANSFER_ANSWERED;
+	return AR_TRANSFER_UNKNOWN;
+}
+
+static void
+test_every_combination(void)
+{
+	static const int calls[] = {0, 1, 2, 6};
+	static const int statuses[] = {0, 99, 100, 101, 103, 199, 200, 202, 299, 302, 404, 500, 599, 600, 999, 9999};
+	int			seen = 0;
+	int			wrong = 0;
+	size_t		c;
+	size_t		s;
+	int			bits;
+
+	for (c = 0; c < sizeof(calls) / sizeof(calls[0]); c++)
+		for (s = 0; s < sizeof(statuses) / sizeof(statuses[0]); s++)
+			for (bits = 0; bits < 64; bits++)
+			{
+				ArTransferFacts facts = {
+					.prereq_calls = calls[c],
+					.http_status = statuses[s],
+					.check_refused = (bits & 1) != 0,
+					.policy_denied = (bits & 2) != 0,
+					.transfer_ok = (bits & 4) != 0,
+					.final_header_end = (bits & 8) != 0,
+					.body_framed = (bits & 16) != 0,
+					.body_complete = (bits & 32) != 0,
+				};
+
+				seen++;
+				if (ar_classify_transfer(&facts) != expected_class(&facts))
+					wrong++;
+			}
+	is_int(seen, 4096, "every combination of facts is tried");
+	is_int(wrong, 0, "every combination is classified as the design says");
+}
+
+static ArTransferFacts
+answered(int status)
+{
+	ArTransferFacts facts = {
+		.prereq_calls = 1,
+		.transfer_ok = true,
+		.final_header_end = true,
+		.http_status = status,
+		.body_framed = true,
+		.body_complete = true,
+	};
+
+	return facts;
+}
+
+static void
+test_cases_that_went_wrong_elsewhere(void)
+{
+	ArTransferFacts facts = answered(201);
+
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_ANSWERED, "a whole 201 is an answer");
+
+	facts.prereq_calls = 2;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN,
+		   "an answer after a silent repetition is unknown");
+	facts.check_refused = true;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN,
+		   "a refusal is no proof after a second call");
+
+	facts = answered(200);
+	facts.final_header_end = false;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN,
+		   "success with a cut header block is unknown");
+
+	facts = answered(101);
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN, "a bare final 101 is unknown");
+	facts = answered(999);
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN, "status 999 is unknown");
+	facts = answered(9999);
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN, "status 9999 is unknown");
+	facts = answered(0);
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN, "no status is unknown");
+
+	facts = answered(200);
+	facts.transfer_ok = false;
+	facts.body_complete = false;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN, "a cut body is unknown");
+
+	memset(&facts, 0, sizeof(facts));
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_NOT_SENT, "never about to send: not sent");
+	facts.policy_denied = true;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_NOT_SENT, "a denied address: not sent");
+	facts.prereq_calls = 1;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_UNKNOWN,
+		   "about to send, nothing more known: unknown");
+	facts.check_refused = true;
+	is_int(ar_classify_transfer(&facts), AR_TRANSFER_NOT_SENT, "our own refusal: not sent");
+}
+
+/* Whether a zero-terminated list holds the status. */
+static bool
+in_list(const int *list, int status)
+{
+	for (; *list != 0; list++)
+	{
+		if (*list == status)
+			return true;
+	}
+	return false;
+}
+
+static ArAnswerClass
+expected_answer(int status, bool sends_key)
+{
+	static const int rejected[] = {400, 403, 404, 405, 406, 410, 411, 413, 414, 415, 422, 0};
+
+	if (status >= 200 && status < 300)
+		return status == 202 ? AR_ANSWER_ACCEPTED_ASYNC : AR_ANSWER_ACCEPTED;
+	if (in_list(rejected, status))
+		return AR_ANSWER_REJECTED;
+	if (status == 401)
+		return AR_ANSWER_NOT_EXECUTED;
+	if (status == 425 || (status == 409 && sends_key))
+		return AR_ANSWER_IN_PROGRESS;
+	return AR_ANSWER_UNKNOWN;
+}
+
+static void
+test_every_status(void)
+{
+	int			wrong = 0;
+	int			status;
+
+	for (status = -1; status <= 10000; status++)
+	{
+		if (ar_classify_status(status, false) != expected_answer(status, false) ||
+			ar_classify_status(status, true) != expected_answer(status, true))
+		{
+			wrong++;
+			diag("status %d", status);
+		}
+	}
+	is_int(wrong, 0, "every status is classified as the design says");
+	is_int(ar_classify_status(429, true), AR_ANSWER_UNKNOWN,
+		   "429 proves nothing unless a profile says so");
+	is_int(ar_classify_status(409, false), AR_ANSWER_UNKNOWN, "409 without a key is unknown");
+	is_int(ar_classify_status(302, true), AR_ANSWER_UNKNOWN, "a redirect is unknown");
+	is_int(ar_classify_status(500, true), AR_ANSWER_UNKNOWN, "a server error is unknown");
+	is_int(ar_classify_status(100, true), AR_ANSWER_UNKNOWN, "an interim status is unknown");
+}
+
+static void
+test_names(void)
+{
+	is_str(ar_transfer_class_name(AR_TRANSFER_NOT_SENT), "not_sent", "name of not sent");
+	is_str(ar_transfer_class_name(AR_TRANSFER_ANSWERED), "answered", "name of answered");
+	is_str(ar_transfer_class_name(AR_TRANSFER_UNKNOWN), "unknown", "name of unknown");
+	is_str(ar_answer_class_name(AR_ANSWER_ACCEPTED), "accepted", "name of accepted");
+	is_str(ar_answer_class_name(AR_ANSWER_ACCEPTED_ASYNC), "accepted_async", "name of accepted_async");
+	is_str(ar_answer_class_name(AR_ANSWER_REJECTED), "rejected", "name of rejected");
+	is_str(ar_answer_class_name(AR_ANSWER_NOT_EXECUTED), "not_executed", "name of not_executed");
+	is_str(ar_answer_class_name(AR_ANSWER_THROTTLED), "throttled", "name of throttled");
+	is_str(ar_answer_class_name(AR_ANSWER_IN_PROGRESS), "in_progress", "name of in_progress");
+	is_str(ar_answer_class_name(AR_ANSWER_UNKNOWN), "unknown", "name of unknown answer");
+	is_str(ar_answer_class_name(AR_ANSWER_UNREADABLE), "unreadable", "name of unreadable");
+}
+
+int
+main(void)
+{
+	test_every_combination();
+	test_cases_that_went_wrong_elsewhere();
+	test_every_status();
+	test_names();
+	return done_testing();
+}
