@@ -1,0 +1,367 @@
+/*
+ * test_lifecycle.c
+ *		The transition table, row by row and as a whole.
+ *
+ * The legal steps are written down once more, so that a change of the table
+ * has to be made twice, knowingly.  Everything that is not listed here must be
+ * refused.  Below that stand the promises that no list of rows may break.
+ */
+#include "tap.h"
+
+#include "core/lifecycle.h"
+
+#define ACTION AR_OF_ACTION
+#define ATTEMPT AR_OF_ATTEMPT
+#define BOTH (AR_OF_ACTION | AR_OF_ATTEMPT)
+
+static const struct
+{
+	int			subject;
+	const char *from;
+	const char *event;
+	const char *to;
+	const char *actor;
+}			legal[] = {
+	{ACTION, "planned", "claim", "submitted", "engine"},
+	{ACTION, "planned", "look_again", "reconciling", "engine"},
+	{ACTION, "planned", "cancel", "cancelled", "person"},
+	{ACTION, "planned", "expire", "expired", "engine"},
+	{ACTION, "submitted", "not_sent", "planned", "engine"},
+	{ATTEMPT, "submitted", "not_sent", "safe_to_retry", "engine"},
+	{ACTION, "submitted", "not_executed", "planned", "engine"},
+	{ATTEMPT, "submitted", "not_executed", "safe_to_retry", "engine"},
+	{BOTH, "submitted", "answered_accepted", "succeeded", "engine"},
+	{BOTH, "submitted", "answered_async", "delivered", "engine"},
+	{BOTH, "submitted", "answered_unreadable", "delivered", "engine"},
+	{BOTH, "submitted", "answered_rejected", "rejected", "engine"},
+	{BOTH, "submitted", "answer_lost", "outcome_unknown", "engine"},
+	{BOTH, "submitted", "recover", "outcome_unknown", "engine"},
+	{ACTION, "outcome_unknown", "ask", "reconciling", "engine"},
+	{ACTION, "outcome_unknown", "no_query_surface", "manual_review", "engine"},
+	{ACTION, "reconciling", "recover", "outcome_unknown", "engine"},
+	{ACTION, "reconciling", "recover", "planned", "engine"},
+	{BOTH, "outcome_unknown", "found", "succeeded", "engine"},
+	{ACTION, "reconciling", "found", "succeeded", "engine"},
+	{BOTH, "delivered", "found", "succeeded", "engine"},
+	{ATTEMPT, "safe_to_retry", "found", "succeeded", "engine"},
+	{ATTEMPT, "outcome_unknown", "absent", "safe_to_retry", "engine"},
+	{ACTION, "reconciling", "absent", "safe_to_retry", "engine"},
+	{ACTION, "reconciling", "absent", "planned", "engine"},
+	{ACTION, "reconciling", "absent_once", "outcome_unknown", "engine"},
+	{ACTION, "reconciling", "inconclusive", "outcome_unknown", "engine"},
+	{ACTION, "reconciling", "inconclusive", "manual_review", "engine"},
+	{ACTION, "reconciling", "inconclusive", "planned", "engine"},
+	{ACTION, "reconciling", "inconclusive", "safe_to_retry", "engine"},
+	{ACTION, "delivered", "inconclusive", "delivered", "engine"},
+	{ACTION, "delivered", "inconclusive", "manual_review", "engine"},
+	{ACTION, "manual_review", "look_up_now", "outcome_unknown", "person"},
+	{ACTION, "manual_review", "look_up_now", "delivered", "person"},
+	{ACTION, "safe_to_retry", "replace", "planned", "person"},
+};
+
+#define LEGAL_COUNT (sizeof(legal) / sizeof(legal[0]))
+
+/* The states of the design, with the standing each one has; NULL: two of them. */
+static const struct
+{
+	const char *name;
+	const char *standing;
+}			states[] = {
+	{"planned", "pending/pending"},
+	{"submitted", "pending/pending"},
+	{"outcome_unknown", "pending/pending"},
+	{"reconciling", "pending/pending"},
+	{"manual_review", NULL},
+	{"delivered", "confirmed/pending"},
+	{"succeeded", "confirmed/accepted"},
+	{"rejected", "confirmed/rejected"},
+	{"safe_to_retry", "failed/pending"},
+	{"cancelled", "failed/pending"},
+	{"expired", "failed/pending"},
+	{"abandoned", "failed/pending"},
+};
+
+/* Looks a step up in the list above; -1 if it is not there. */
+static int
+find_legal(int subject, ArState from, ArEvent event, ArState to)
+{
+	for (size_t i = 0; i < LEGAL_COUNT; i++)
+		if ((legal[i].subject & subject) != 0 &&
+			strcmp(legal[i].from, ar_state_name(from)) == 0 &&
+			strcmp(legal[i].event, ar_event_name(event)) == 0 &&
+			strcmp(legal[i].to, ar_state_name(to)) == 0)
+			return (int) i;
+	return -1;
+}
+
+static void
+test_rows(void)
+{
+	for (size_t i = 0; i < LEGAL_COUNT; i++)
+	{
+		ArState		from = 0;
+		ArState		to = 0;
+		ArEvent		event = 0;
+		const ArTransition *row = NULL;
+
+		if (ar_state_parse(legal[i].from, &from) && ar_state_parse(legal[i].to, &to) &&
+			ar_event_parse(legal[i].event, &event))
+			row = ar_transition_find(legal[i].subject, from, event, to);
+		ok(row != NULL && row->subject == legal[i].subject &&
+		   strcmp(ar_step_actor_name(row->actor), legal[i].actor) == 0,
+		   "%s%s: %s by %s to %s", legal[i].subject & ACTION ? "action " : "",
+		   legal[i].subject & ATTEMPT ? "attempt" : "", legal[i].from,
+		   legal[i].event, legal[i].to);
+	}
+}
+
+/* Every other (subject, state, event, state) is refused. */
+static void
+test_refused(void)
+{
+	int			wrong = 0;
+	int			tried = 0;
+
+	for (int subject = ACTION; subject <= ATTEMPT; subject++)
+		for (int from = 0; from < AR_STATE_COUNT; from++)
+			for (int event = 0; event < AR_EVENT_COUNT; event++)
+			{
+				bool		possible = false;
+
+				for (int to = 0; to < AR_STATE_COUNT; to++, tried++)
+				{
+					bool		listed = find_legal(subject, (ArState) from, (ArEvent) event,
+													(ArState) to) >= 0;
+					bool		found = ar_transition_find(subject, (ArState) from, (ArEvent) event,
+														   (ArState) to) != NULL;
+
+					possible |= listed;
+					if (listed != found && wrong++ < 5)
+						diag("%s: %s by %s to %s is %s", subject == ACTION ? "action" : "attempt",
+							 ar_state_name((ArState) from), ar_event_name((ArEvent) event),
+							 ar_state_name((ArState) to), found ? "accepted" : "refused");
+				}
+				wrong += ar_event_is_possible(subject, (ArState) from, (ArEvent) event) != possible;
+			}
+	diag("%d steps tried", tried);
+	is_int(wrong, 0, "what is not listed is refused");
+}
+
+static void
+test_table_form(void)
+{
+	int			count;
+	const ArTransition *rows = ar_transitions(&count);
+	int			duplicates = 0;
+	int			malformed = 0;
+	bool		used[AR_EVENT_COUNT] = {false};
+
+	is_int(count, LEGAL_COUNT, "as many rows as are listed");
+	for (int i = 0; i < count; i++)
+	{
+		malformed += rows[i].subject < ACTION || rows[i].subject > BOTH;
+		malformed += (int) rows[i].from < 0 || (int) rows[i].from >= AR_STATE_COUNT;
+		malformed += (int) rows[i].to < 0 || (int) rows[i].to >= AR_STATE_COUNT;
+		malformed += (int) rows[i].event < 0 || (int) rows[i].event >= AR_EVENT_COUNT;
+		malformed += rows[i].evidence == NULL || rows[i].evidence[0] == '\0';
+		malformed += rows[i].meaning == NULL || rows[i].meaning[0] == '\0';
+		used[rows[i].event] = true;
+		for (int j = 0; j < i; j++)
+			duplicates += (rows[i].subject & rows[j].subject) != 0 &&
+				rows[i].from == rows[j].from && rows[i].event == rows[j].event &&
+				rows[i].to == rows[j].to;
+	}
+	is_int(duplicates, 0, "no step is listed twice");
+	is_int(malformed, 0, "every row is complete: subject, states, event, evidence, meaning");
+	for (int event = 0; event < AR_EVENT_COUNT; event++)
+		ok(used[event], "event %s occurs", ar_event_name((ArEvent) event));
+}
+
+/* Marks what the given subject can reach from a state. */
+static void
+reach(int subject, ArState start, bool reached[AR_STATE_COUNT])
+{
+	int			count;
+	const ArTransition *rows = ar_transitions(&count);
+	bool		grown = true;
+
+	reached[start] = true;
+	while (grown)
+	{
+		grown = false;
+		for (int i = 0; i < count; i++)
+			if ((rows[i].subject & subject) != 0 && reached[rows[i].from] && !reached[rows[i].to])
+				grown = reached[rows[i].to] = true;
+	}
+}
+
+/* Whether a step leads out of the state, to another one. */
+static bool
+has_exit(int subject, ArState state)
+{
+	int			count;
+	const ArTransition *rows = ar_transitions(&count);
+
+	for (int i = 0; i < count; i++)
+		if ((rows[i].subject & subject) != 0 && rows[i].from == state && rows[i].to != state)
+			return true;
+	return false;
+}
+
+static void
+test_reachability(void)
+{
+	bool		reached[AR_STATE_COUNT] = {false};
+	bool		attempt[AR_STATE_COUNT] = {false};
+
+	reach(ACTION, AR_PLANNED, reached);
+	reach(ATTEMPT, AR_SUBMITTED, attempt);
+	for (int i = 0; i < AR_STATE_COUNT; i++)
+	{
+		ArState		state = (ArState) i;
+		bool		final = state == AR_SUCCEEDED || state == AR_REJECTED ||
+			state == AR_CANCELLED || state == AR_EXPIRED || state == AR_ABANDONED;
+
+		/* No event gives an action up yet: the name is reserved for one. */
+		ok(reached[i] == (state != AR_ABANDONED), "action: %s is %s", ar_state_name(state),
+		   state == AR_ABANDONED ? "not reached" : "reached from planned");
+		ok(has_exit(ACTION, state) == !final, "action: %s %s", ar_state_name(state),
+		   final ? "is final" : "has an exit");
+		if (!final)
+		{
+			bool		onwards[AR_STATE_COUNT] = {false};
+
+			reach(ACTION, state, onwards);
+			ok(onwards[AR_SUCCEEDED], "action: %s can still succeed", ar_state_name(state));
+		}
+	}
+	for (int i = 0; i < AR_STATE_COUNT; i++)
+	{
+		ArState		state = (ArState) i;
+		bool		has = state == AR_SUBMITTED || state == AR_OUTCOME_UNKNOWN ||
+			state == AR_DELIVERED || state == AR_SUCCEEDED || state == AR_REJECTED ||
+			state == AR_SAFE_TO_RETRY;
+
+		ok(attempt[i] == has, "attempt: %s is %s", ar_state_name(state),
+		   has ? "reached from submitted" : "no state of an attempt");
+	}
+}
+
+static void
+test_standings(void)
+{
+	for (int i = 0; i < AR_STATE_COUNT; i++)
+	{
+		ArState		state = (ArState) i;
+		ArState		parsed = 0;
+		int			wrong = 0;
+
+		is_str(ar_state_name(state), states[i].name, states[i].name);
+		ok(ar_state_parse(states[i].name, &parsed) && parsed == state, "its name reads back");
+		for (int code = AR_STANDING_FIRST; code <= AR_STANDING_LAST; code++)
+		{
+			ArStanding	standing = (ArStanding) code;
+			bool		allowed;
+
+			if (states[i].standing == NULL)
+				allowed = standing == AR_PENDING_PENDING || standing == AR_CONFIRMED_PENDING;
+			else
+				allowed = strcmp(ar_standing_name(standing), states[i].standing) == 0;
+			wrong += ar_state_allows_standing(state, standing) != allowed;
+			if (allowed)
+				wrong += ar_state_standing(state, standing) != standing;
+		}
+		is_int(wrong, 0, "and it has the standing of the design");
+	}
+}
+
+/* Whether this event shows that nothing happened. */
+static bool
+proves_nothing_happened(ArEvent event)
+{
+	return event == AR_EVENT_NOT_SENT || event == AR_EVENT_NOT_EXECUTED ||
+		event == AR_EVENT_ABSENT;
+}
+
+/* The standing after a step, where manual_review keeps what it had. */
+static ArStanding
+standing_of(ArState state)
+{
+	return ar_state_standing(state, AR_PENDING_PENDING);
+}
+
+/* What no row may do, whatever rows there are. */
+static void
+test_promises(void)
+{
+	int			count;
+	const ArTransition *rows = ar_transitions(&count);
+	int			unconfirmed = 0;
+	int			unaccepted = 0;
+	int			sent = 0;
+	int			withdrawn = 0;
+	int			timed = 0;
+	int			unsent_by_person = 0;
+	int			denied_attempt = 0;
+	int			person = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		const ArTransition *row = &rows[i];
+		ArStanding	from = standing_of(row->from);
+		ArStanding	to = standing_of(row->to);
+
+		/* A review of something taken keeps that standing; so does its exit. */
+		if (row->to == AR_MANUAL_REVIEW)
+			to = from;
+		unconfirmed += ar_standing_delivery(from) == AR_DELIVERY_CONFIRMED &&
+			ar_standing_delivery(to) != AR_DELIVERY_CONFIRMED;
+		unaccepted += ar_standing_acceptance(from) == AR_ACCEPTANCE_ACCEPTED &&
+			ar_standing_acceptance(to) != AR_ACCEPTANCE_ACCEPTED;
+		sent += row->to == AR_SUBMITTED &&
+			(row->from != AR_PLANNED || row->event != AR_EVENT_CLAIM);
+		withdrawn += row->event == AR_EVENT_CANCEL && row->from != AR_PLANNED;
+		timed += row->event == AR_EVENT_EXPIRE && row->from != AR_PLANNED;
+		unsent_by_person += row->event == AR_EVENT_NOT_SENT && row->actor != AR_BY_ENGINE;
+		denied_attempt += (row->subject & ATTEMPT) != 0 && to == AR_FAILED_PENDING &&
+			!proves_nothing_happened(row->event);
+		person += row->actor == AR_BY_PERSON && strcmp(row->evidence, "reason") != 0;
+	}
+	is_int(unconfirmed, 0, "delivery never leaves confirmed");
+	is_int(unaccepted, 0, "acceptance never leaves accepted");
+	is_int(sent, 0, "only a claim of something planned sends");
+	is_int(withdrawn, 0, "only what has not left can be cancelled");
+	is_int(timed, 0, "time ends only what has not left");
+	is_int(unsent_by_person, 0, "only the engine can say that nothing left");
+	is_int(denied_attempt, 0, "an attempt fails only by proof that it did not happen");
+	is_int(person, 0, "a person gives a reason");
+}
+
+static void
+test_names(void)
+{
+	static const char *const wrong[] = {"", "Planned", "planned ", "plan", "outcome-unknown",
+	"CONFIRMED", "claim "};
+	ArState		state = 0;
+	ArEvent		event = 0;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		ok(!ar_state_parse(wrong[i], &state) && !ar_event_parse(wrong[i], &event),
+		   "text %zu is no state and no event", i);
+	for (int i = 0; i < AR_EVENT_COUNT; i++)
+		ok(ar_event_parse(ar_event_name((ArEvent) i), &event) && (int) event == i,
+		   "event %s reads back", ar_event_name((ArEvent) i));
+}
+
+int
+main(void)
+{
+	test_rows();
+	test_refused();
+	test_table_form();
+	test_reachability();
+	test_standings();
+	test_promises();
+	test_names();
+	return done_testing();
+}
