@@ -1,6 +1,9 @@
 /*
  * buffer.c
  *		A growing byte buffer for code that must build without the server.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/buffer.h"
 

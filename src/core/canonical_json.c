@@ -4,6 +4,9 @@
  *
  * The text is first read into tokens (json_tokens.c), where everything that
  * may be refused is refused; writing can then fail for want of memory only.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/canonical_json.h"
 

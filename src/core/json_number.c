@@ -4,6 +4,9 @@
  *
  * The digits come from the C library's exact conversions and are accepted only
  * when they read back as the same double; nothing here rounds by itself.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/json_number.h"
 

@@ -5,6 +5,9 @@
  * Keys compare by the bytes of their decoded text: in UTF-8 that is code point
  * order, unlike in UTF-16, and unlike jsonb's own order, which is by length
  * first.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/json_tokens.h"
 

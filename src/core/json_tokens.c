@@ -7,6 +7,9 @@
  * fixed stack, and members are sorted by heap sort (json_order.c).  A tree of this shape,
  * rather than text rewritten at the end of each object, keeps deep nests of
  * unsorted objects from being copied once per level.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/json_tokens.h"
 

@@ -1,6 +1,9 @@
 /*
  * utf8.c
  *		Single code points to and from UTF-8.
+ *
+ * Nothing in this file throws, serves interrupts or needs a transaction; what a
+ * function allocates belongs to the structure it was given.
  */
 #include "core/utf8.h"
 
