@@ -44,7 +44,7 @@ Scenario keys
     visibility_lag_s    effects show in reads so long after their commit
     write, read         steps of the first, second, .. write (read)
     write_default, read_default     the step of all others; {} is honest
-    write_mix, read_mix [[weight, step], ..] drawn instead of the default; seed
+    write_mix, read_mix [[weight, step], ..] drawn instead of the default, by seed
     preset, override, always        take a preset; keys merged into its steps;
                         its last step also for all later writes
     own_port            ports for this scenario alone (implied where needed)

@@ -163,6 +163,11 @@ class Scenario:
             self.taken[kind] += 1
             return step
 
+    def take_early(self, wanted):
+        """The next write's step, taken now if it is wanted; else None."""
+        with self.changed:
+            return self.take("write") if wanted(self.peek("write")) else None
+
     def gate(self):
         with self.changed:
             if self._gate is None:

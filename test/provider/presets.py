@@ -309,6 +309,10 @@ def expand(spec):
                                    for w, s in spec[kind + "_mix"]]
     if always and spec.get("write"):
         spec["write_default"] = spec["write"][-1]
+    for _, step in spec.get("write_mix") or []:
+        if "accept_then" in step or "answer_before_read" in step:
+            raise ValueError("a mix is drawn when a request is read: "
+                             "too late for accept_then, answer_before_read")
     unknown = set(spec) - SCENARIO_KEYS
     if unknown:
         raise ValueError("unknown scenario keys: %s" % sorted(unknown))

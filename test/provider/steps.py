@@ -4,7 +4,6 @@ import base64
 import functools
 import gzip
 import json
-import time
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -34,10 +33,10 @@ class Session:
         """Before TLS; False if the connection is over already."""
         if self.bound is None:
             return True
-        how = self.bound.peek("write").get("accept_then")
-        if how is None:
+        step = self.bound.take_early(lambda s: "accept_then" in s)
+        if step is None:
             return True
-        self.bound.take("write")
+        how = step["accept_then"]
         request = Request(self.conn, "write")
         request.outcome = "accept_then " + how
         self.bound.register(request)
@@ -51,18 +50,21 @@ class Session:
         """After TLS: answer_before_read, then request by request."""
         try:
             if self.bound is not None:
-                step = self.bound.peek("write")
-                blind = isinstance(step.get("read_before"), int) and \
-                    step["read_before"] < SNIFFED and self.conn.tls
-                if step.get("answer_before_read"):
-                    self.pending = self.bound.take("write")
+                self.pending = self.bound.take_early(self.is_blind)
+                if self.pending and self.pending.get("answer_before_read"):
                     self.conn.send(self.answer(self.bound, self.pending, None))
-                elif blind:
-                    self.pending = self.bound.take("write")
             while not self.conn.closed and self.one_request():
                 pass
         finally:
             self.conn.close()
+
+    def is_blind(self, step):
+        """Must this step be chosen before the method can be known?"""
+        if step.get("answer_before_read"):
+            return True
+        # Plain bytes can be looked at without reading them; TLS records cannot.
+        limit = step.get("read_before")
+        return bool(self.conn.tls) and isinstance(limit, int) and limit < SNIFFED
 
     # -- reading -----------------------------------------------------------
 
@@ -234,7 +236,8 @@ class Session:
             found, body, kind = honest_read(scenario, request)
             status = status or found
         else:
-            status = status or 201
+            reads = request is not None and request.kind == "read"
+            status = status or (200 if reads else 201)
             body, kind = self.step_body(scenario, step, request, status)
         headers = step.get("headers") or []
         if isinstance(headers, dict):
