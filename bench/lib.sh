@@ -190,13 +190,12 @@ bench_copy_finished()
 {
 	sql_file -v "copies=$1" <<-'SQL'
 		BEGIN;
-		SELECT set_config('bench.copies', :'copies', true) \g /dev/null
 		ALTER TABLE reconcile.action DISABLE TRIGGER ALL;
 		ALTER TABLE reconcile.attempt DISABLE TRIGGER ALL;
 		ALTER TABLE reconcile.history DISABLE TRIGGER ALL;
 		CREATE TEMP TABLE copy ON COMMIT DROP AS
 			SELECT g, reconcile.new_action_id() AS action_id, gen_random_uuid() AS dispatch_id
-			  FROM generate_series(1, current_setting('bench.copies')::int) g;
+			  FROM generate_series(1, :copies) g;
 		DO $$
 		DECLARE
 			template uuid := (SELECT action_id FROM reconcile.action WHERE state = 'succeeded' LIMIT 1);
@@ -219,9 +218,9 @@ bench_copy_finished()
 				   WHERE attrelid = format('reconcile.%I', part)::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = '');
 			END LOOP;
 		END $$;
-		ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER ALL;
-		ALTER TABLE reconcile.attempt ENABLE ALWAYS TRIGGER ALL;
-		ALTER TABLE reconcile.history ENABLE ALWAYS TRIGGER ALL;
+		ALTER TABLE reconcile.action ENABLE TRIGGER ALL;
+		ALTER TABLE reconcile.attempt ENABLE TRIGGER ALL;
+		ALTER TABLE reconcile.history ENABLE TRIGGER ALL;
 		COMMIT;
 		VACUUM (ANALYZE) reconcile.action, reconcile.attempt, reconcile.history;
 		CHECKPOINT;
