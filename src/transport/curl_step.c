@@ -190,14 +190,15 @@ ar_transport_step(ArTransport *transport, void (*after_call) (void *owner), void
 				drive(transport, events[i].data.fd, curl_events(events[i].events),
 					  &before, after_call, owner);
 		}
-		if (count <= 0 && !transport->timer_due)
-			break;
 		if (transport->timer_due && !transport->failed)
 		{
 			transport->timer_due = false;
+			count = 1;
 			drive(transport, CURL_SOCKET_TIMEOUT, 0, &before, after_call, owner);
 		}
 		finish_done(transport);
+		if (count <= 0)
+			break;
 	}
 	ar_socket_timer_settle(transport);
 	ar_signals_restore(&before);

@@ -115,7 +115,8 @@ extern bool ar_transport_start(ArTransport *transport, const ArRequest *request,
 /*
  * Drive whatever is ready, without waiting. Signals are blocked meanwhile. After each
  * libcurl call that ran may_send at least once, after_call (may be NULL) is invoked,
- * outside of libcurl and with the caller's signal mask: it may throw.
+ * outside of libcurl and with the caller's signal mask: it may throw, and then
+ * the owner steps again or destroys the transport.
  */
 extern void ar_transport_step(ArTransport *transport, void (*after_call) (void *owner), void *owner);
 
