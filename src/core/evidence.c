@@ -14,7 +14,7 @@ answer_is_usable(const ArLookupFacts *facts, const char **reason)
 		*reason = "no complete answer to the question";
 	else if (!facts->found_status && !facts->absent_status)
 		*reason = "the status means neither found nor absent";
-	else if (facts->found_status && !facts->body_trusted)
+	else if (!facts->body_trusted)
 		*reason = "the body may have been cut";
 	else if (facts->found_status && !facts->shape_ok)
 		*reason = "the body does not have the expected form";
@@ -29,12 +29,13 @@ ar_lookup_judge(const ArLookupFacts *facts, const char **reason)
 	if (!answer_is_usable(facts, reason))
 		return AR_LOOKUP_INCONCLUSIVE;
 
-	if (facts->matches > 1)
+	/* Only a status that can mean "found" is searched: an error page may repeat the reference. */
+	if (facts->found_status && facts->matches > 1)
 	{
 		*reason = "several objects carry the reference";
 		return AR_LOOKUP_AMBIGUOUS;
 	}
-	if (facts->matches == 1)
+	if (facts->found_status && facts->matches == 1)
 	{
 		if (facts->owned_by_other)
 		{

@@ -53,6 +53,8 @@ static const ArTransition transitions[] = {
 	"the window has closed: the provider is asked"},
 	{AR_OF_ACTION, AR_OUTCOME_UNKNOWN, AR_EVENT_NO_QUERY_SURFACE, AR_MANUAL_REVIEW, "lookup", AR_BY_ENGINE,
 	"the operation offers nothing to ask: only a person can settle it"},
+	{AR_OF_ACTION, AR_DELIVERED, AR_EVENT_NO_QUERY_SURFACE, AR_MANUAL_REVIEW, "lookup", AR_BY_ENGINE,
+	"taken in an answer that cannot be read, and nothing to ask: only a person can settle it"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_RECOVER, AR_OUTCOME_UNKNOWN, "recovery", AR_BY_ENGINE,
 	"the engine that was asking is gone: ask again"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_RECOVER, AR_PLANNED, "recovery", AR_BY_ENGINE,
@@ -169,6 +171,19 @@ ar_event_is_possible(int subject, ArState from, ArEvent event)
 			return true;
 	}
 	return false;
+}
+
+bool
+ar_queue_may_become(bool was_queued, ArEvent event, ArState to, bool is_queued)
+{
+	if (is_queued != (to == AR_PLANNED) && to != AR_RECONCILING)
+		return false;
+	if (to == AR_SAFE_TO_RETRY && event == AR_EVENT_INCONCLUSIVE)
+		return was_queued;		/* the earlier proof of absence still stands */
+	if (!is_queued || was_queued)
+		return true;
+	return event == AR_EVENT_NOT_SENT || event == AR_EVENT_NOT_EXECUTED ||
+		event == AR_EVENT_ABSENT || event == AR_EVENT_REPLACE;
 }
 
 /*

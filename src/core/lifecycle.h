@@ -90,6 +90,13 @@ extern const ArTransition *ar_transition_find(int subject, ArState from, ArEvent
 /* Is there any legal step for this event from this state? For error messages. */
 extern bool ar_event_is_possible(int subject, ArState from, ArEvent event);
 
+/*
+ * May the step change whether a further attempt is queued in this way?  What
+ * puts an attempt on the queue is proof that the one before did not happen, or
+ * a person; recovering or failing to ask may keep it there, never put it there.
+ */
+extern bool ar_queue_may_become(bool was_queued, ArEvent event, ArState to, bool is_queued);
+
 /* Is this standing one that the state may have? */
 extern bool ar_state_allows_standing(ArState state, ArStanding standing);
 

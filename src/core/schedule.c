@@ -9,6 +9,11 @@ ar_backoff_us(int64_t base_us, int64_t max_us, int failures, double random)
 {
 	int64_t		pause = base_us < 1 ? 1 : base_us;
 
+	/* Room for the spread, whatever was asked for. */
+	if (pause > INT64_MAX / 2)
+		pause = INT64_MAX / 2;
+	if (max_us > INT64_MAX / 2)
+		max_us = INT64_MAX / 2;
 	if (max_us < pause)
 		max_us = pause;
 	for (int i = 1; i < failures && pause < max_us; i++)

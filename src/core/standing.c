@@ -64,6 +64,24 @@ ar_resolved_status(ArStanding standing)
 	return standings[standing].status;
 }
 
+bool
+ar_standing_may_become(ArStanding from, ArStanding to)
+{
+	switch (from)
+	{
+		case AR_CONFIRMED_ACCEPTED:
+			return to == AR_CONFIRMED_ACCEPTED;
+		case AR_CONFIRMED_REJECTED:
+			return to == AR_CONFIRMED_REJECTED || to == AR_CONFIRMED_ACCEPTED;
+		case AR_CONFIRMED_PENDING:
+			return ar_standing_delivery(to) == AR_DELIVERY_CONFIRMED;
+		case AR_PENDING_PENDING:
+		case AR_FAILED_PENDING:
+			return true;
+	}
+	return false;
+}
+
 const char *
 ar_standing_name(ArStanding standing)
 {

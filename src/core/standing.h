@@ -55,6 +55,13 @@ extern ArDelivery ar_standing_delivery(ArStanding standing);
 extern ArAcceptance ar_standing_acceptance(ArStanding standing);
 extern ArStatus ar_resolved_status(ArStanding standing);
 
+/*
+ * May an attempt or action that stood at "from" ever stand at "to"?  Delivery
+ * never leaves confirmed, acceptance never leaves accepted, and a "no" is only
+ * ever overturned by a "yes".
+ */
+extern bool ar_standing_may_become(ArStanding from, ArStanding to);
+
 /* Text forms; the returned strings are constants. */
 extern const char *ar_standing_name(ArStanding standing);
 extern bool ar_standing_parse(const char *text, ArStanding *standing);

@@ -1,0 +1,161 @@
+-- What happens: actions, their attempts, the lookups about them, the clock.
+
+CREATE TABLE reconcile.action (
+	action_id uuid PRIMARY KEY DEFAULT reconcile.new_action_id(),
+	operation text NOT NULL,
+	payload jsonb NOT NULL DEFAULT '{}',
+	intent_key text,
+	client_reference text NOT NULL,
+	deliberate_repeat boolean NOT NULL DEFAULT false,
+	not_before timestamptz,
+	not_after timestamptz,
+	provider text NOT NULL,
+	submitter name NOT NULL,
+	submitted_at timestamptz NOT NULL,
+	fingerprint reconcile.intent_fingerprint NOT NULL,
+	-- where it stands
+	state reconcile.state NOT NULL,
+	standing reconcile.standing NOT NULL,
+	queued boolean NOT NULL,
+	attempts integer NOT NULL DEFAULT 0,
+	dispatch_id uuid,
+	artifact_id text,
+	-- when something is to be done about it
+	due_at timestamptz,
+	gate_us bigint,
+	eligible_at timestamptz,
+	failures integer NOT NULL DEFAULT 0,
+	negatives integer NOT NULL DEFAULT 0,
+	inconclusives integer NOT NULL DEFAULT 0,
+	replacements integer NOT NULL DEFAULT 0,
+	absence_at timestamptz,
+	absence_boot_us bigint,
+	absence_lifetime text,
+	-- the last transition, as it was put into the history
+	version integer NOT NULL,
+	event text NOT NULL,
+	attempt_number integer,
+	evidence jsonb NOT NULL,
+	actor text NOT NULL,
+	recorded_at timestamptz NOT NULL,
+	transaction xid8 NOT NULL,
+	chain_head bytea NOT NULL,
+	CONSTRAINT action_intent_key CHECK (intent_key ~ '[^[:space:]]' AND length(intent_key) <= 255),
+	CONSTRAINT action_client_reference CHECK (client_reference ~ '^[A-Za-z0-9._~-]{1,200}$'),
+	CONSTRAINT action_period CHECK (not_before <= not_after),
+	CONSTRAINT action_payload_size CHECK (pg_column_size(payload) <= 1048576),
+	CONSTRAINT action_chain CHECK (octet_length(chain_head) = 32),
+	CONSTRAINT action_planned_is_due CHECK (state <> 'planned' OR (due_at IS NOT NULL AND queued)),
+	CONSTRAINT action_queue CHECK (NOT queued OR state IN ('planned', 'reconciling'))
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
+COMMENT ON TABLE reconcile.action IS
+	'One intended effect on the outside world. Insert operation, payload and, if wanted, intent_key, client_reference, deliberate_repeat, not_before, not_after; everything else follows by itself.';
+COMMENT ON COLUMN reconcile.action.intent_key IS 'The caller''s name for the intent, scoped by submitter and operation: the same key and payload is the same action.';
+COMMENT ON COLUMN reconcile.action.client_reference IS 'What the provider can be asked for; unique per provider, the same for all attempts.';
+COMMENT ON COLUMN reconcile.action.deliberate_repeat IS 'The caller says that this really is a further, equal effect.';
+COMMENT ON COLUMN reconcile.action.not_after IS 'Not sent after this instant. What may already have happened never expires.';
+COMMENT ON COLUMN reconcile.action.submitter IS 'The session user who recorded the action.';
+COMMENT ON COLUMN reconcile.action.queued IS 'An attempt will go out by itself.';
+COMMENT ON COLUMN reconcile.action.gate_us IS 'When the provider may next be asked, on the logical clock of this database, microseconds.';
+COMMENT ON COLUMN reconcile.action.eligible_at IS 'The same for people: not earlier than this.';
+COMMENT ON COLUMN reconcile.action.absence_at IS 'When the lookup was asked on whose negative answer a replacement rests.';
+COMMENT ON COLUMN reconcile.action.version IS 'Counts transitions; equals the version of the last history entry.';
+COMMENT ON COLUMN reconcile.action.chain_head IS 'Hash of the last history entry.';
+
+CREATE UNIQUE INDEX action_reference ON reconcile.action (provider, client_reference);
+CREATE UNIQUE INDEX action_intent ON reconcile.action (submitter, operation, intent_key) WHERE intent_key IS NOT NULL;
+-- Equal intents without a key are joined while the first one is unresolved.
+CREATE UNIQUE INDEX action_unresolved_intent ON reconcile.action (fingerprint, operation, submitter)
+	WHERE intent_key IS NULL AND NOT deliberate_repeat
+	AND state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+-- Everything the engine still has to do with; small, whatever the table holds.
+CREATE INDEX action_open ON reconcile.action (provider, state, due_at, action_id)
+	WHERE state IN ('planned', 'submitted', 'reconciling');
+CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;
+CREATE INDEX action_gate ON reconcile.action (gate_us)
+	WHERE state IN ('outcome_unknown', 'delivered') AND gate_us IS NOT NULL;
+CREATE INDEX action_replacement ON reconcile.action (due_at)
+	WHERE state = 'planned' AND absence_at IS NOT NULL;
+
+CREATE TABLE reconcile.attempt (
+	dispatch_id uuid PRIMARY KEY,
+	action_id uuid NOT NULL,
+	number integer NOT NULL,
+	provider text NOT NULL,
+	provider_version integer NOT NULL,
+	operation_version integer NOT NULL,
+	base_url text NOT NULL,
+	request_hash bytea NOT NULL,
+	epoch bigint NOT NULL,
+	dispatched_at timestamptz NOT NULL,
+	ended_at timestamptz,
+	window_us bigint NOT NULL,
+	late_arrival_us bigint NOT NULL,
+	gate_us bigint NOT NULL,
+	state reconcile.state NOT NULL,
+	standing reconcile.standing NOT NULL,
+	event text NOT NULL,
+	evidence jsonb NOT NULL,
+	http_status integer,
+	artifact_id text,
+	response_body bytea,
+	version integer NOT NULL,
+	CONSTRAINT attempt_number UNIQUE (action_id, number),
+	CONSTRAINT attempt_window CHECK (window_us >= 0 AND late_arrival_us >= 0)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
+COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable before its first byte leaves. Written by the engine only.';
+COMMENT ON COLUMN reconcile.attempt.base_url IS 'The address the attempt was sent to; lookups about it go there.';
+COMMENT ON COLUMN reconcile.attempt.request_hash IS 'SHA-256 over method, path, headers and body as sent.';
+COMMENT ON COLUMN reconcile.attempt.epoch IS 'Which run of the engine sent it.';
+COMMENT ON COLUMN reconcile.attempt.gate_us IS 'Until then, on the logical clock of this database in microseconds, a "not found" proves nothing about this attempt.';
+COMMENT ON COLUMN reconcile.attempt.response_body IS 'The first 8 kB of the answer''s body.';
+
+CREATE INDEX attempt_open ON reconcile.attempt (action_id) WHERE state = 'submitted';
+
+CREATE TABLE reconcile.lookup (
+	lookup_id uuid PRIMARY KEY,
+	action_id uuid NOT NULL,
+	action_version integer NOT NULL,
+	asked_at timestamptz NOT NULL,
+	asked_us bigint NOT NULL,
+	answered_at timestamptz,
+	result text,
+	reason text,
+	http_status integer,
+	matches integer,
+	artifact_id text,
+	CONSTRAINT lookup_result CHECK (result IN ('found', 'absent', 'inconclusive', 'ambiguous', 'lost')),
+	CONSTRAINT lookup_answered CHECK ((answered_at IS NULL) = (result IS NULL) AND (result IS NULL) = (reason IS NULL))
+) WITH (fillfactor = 80);
+COMMENT ON TABLE reconcile.lookup IS 'One question to the provider about an action, and what its answer proves.';
+COMMENT ON COLUMN reconcile.lookup.asked_us IS 'When it was asked, on the logical clock of this database, microseconds.';
+COMMENT ON COLUMN reconcile.lookup.result IS 'found, absent (one valid negative), inconclusive, ambiguous, or lost: the engine that asked is gone.';
+CREATE INDEX lookup_of_action ON reconcile.lookup (action_id, asked_at);
+CREATE INDEX lookup_open ON reconcile.lookup (action_id) WHERE answered_at IS NULL;
+
+CREATE TABLE reconcile.clock (
+	only_row boolean PRIMARY KEY DEFAULT true,
+	elapsed_us bigint NOT NULL,
+	monotonic_us bigint NOT NULL,
+	lifetime text NOT NULL,
+	wall_at timestamptz NOT NULL,
+	CONSTRAINT clock_only_row CHECK (only_row)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reconcile.clock IS
+	'The durable logical clock, one row, made by the first engine: it counts elapsed time, may be late, and is never ahead. It opens the gates.';
+COMMENT ON COLUMN reconcile.clock.lifetime IS 'The postmaster lifetime in which monotonic_us was read; another one resumes from elapsed_us.';
+
+CREATE TABLE reconcile.arming (
+	only_row boolean PRIMARY KEY DEFAULT true,
+	token text NOT NULL,
+	epoch bigint NOT NULL,
+	system_identifier bigint NOT NULL,
+	timeline integer NOT NULL,
+	database_oid oid NOT NULL,
+	armed_at timestamptz NOT NULL,
+	armed_by name NOT NULL,
+	reason text NOT NULL,
+	CONSTRAINT arming_only_row CHECK (only_row)
+);
+COMMENT ON TABLE reconcile.arming IS
+	'Which installation may send: compared with the token file outside the data directory before every claim. Never dumped, so a restored copy is disarmed.';

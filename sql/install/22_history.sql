@@ -1,0 +1,80 @@
+-- The history: append-only, one hash chain per action, partitioned by month.
+
+CREATE TABLE reconcile.history (
+	action_id uuid NOT NULL,
+	version integer NOT NULL,
+	recorded_at timestamptz NOT NULL,
+	attempt_number integer,
+	event text NOT NULL,
+	from_state reconcile.state,
+	to_state reconcile.state NOT NULL,
+	standing reconcile.standing NOT NULL,
+	evidence jsonb NOT NULL,
+	actor text NOT NULL,
+	transaction xid8 NOT NULL,
+	previous_hash bytea NOT NULL,
+	hash bytea NOT NULL,
+	PRIMARY KEY (action_id, version, recorded_at)
+) PARTITION BY RANGE (recorded_at);
+COMMENT ON TABLE reconcile.history IS
+	'Every transition of every action, with its evidence and its actor. Appended by trigger, never changed; verify_history() checks the chain.';
+COMMENT ON COLUMN reconcile.history.hash IS 'SHA-256 over this entry and the hash of the one before.';
+
+CREATE TABLE reconcile.history_default PARTITION OF reconcile.history DEFAULT;
+COMMENT ON TABLE reconcile.history_default IS 'Catches entries outside every monthly partition; should be empty.';
+
+CREATE FUNCTION reconcile.refuse_change() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'ar_refuse_change' LANGUAGE C;
+COMMENT ON FUNCTION reconcile.refuse_change() IS 'Trigger: refuses UPDATE, DELETE and TRUNCATE with SQLSTATE 55000, also for the owner.';
+
+CREATE TRIGGER history_append_only BEFORE UPDATE OR DELETE ON reconcile.history
+	FOR EACH ROW EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.history ENABLE ALWAYS TRIGGER history_append_only;
+ALTER TABLE reconcile.history_default ENABLE ALWAYS TRIGGER history_append_only;
+CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.history
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.history ENABLE ALWAYS TRIGGER history_no_truncate;
+CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.history_default
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.history_default ENABLE ALWAYS TRIGGER history_no_truncate;
+
+CREATE FUNCTION reconcile.create_history_partitions(months_ahead integer DEFAULT 3) RETURNS integer
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
+DECLARE
+	first timestamptz := date_trunc('month', now());
+	low timestamptz;
+	high timestamptz;
+	name text;
+	made integer := 0;
+BEGIN
+	IF months_ahead NOT BETWEEN 0 AND 120 THEN
+		RAISE EXCEPTION 'months_ahead must be between 0 and 120, not %', months_ahead USING ERRCODE = '22023';
+	END IF;
+	FOR i IN 0 .. months_ahead LOOP
+		low := first + make_interval(months => i);
+		name := 'history_' || to_char(low, 'YYYY_MM');
+		high := first + make_interval(months => i + 1);
+		CONTINUE WHEN to_regclass('reconcile.' || name) IS NOT NULL
+			OR EXISTS (SELECT FROM reconcile.history_default WHERE recorded_at >= low AND recorded_at < high);
+		EXECUTE format('CREATE TABLE reconcile.%I PARTITION OF reconcile.history FOR VALUES FROM (%L) TO (%L)',
+			name, low, high);
+		EXECUTE format('ALTER TABLE reconcile.%I ENABLE ALWAYS TRIGGER history_append_only', name);
+		EXECUTE format('CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.%I
+			FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change()', name);
+		EXECUTE format('ALTER TABLE reconcile.%I ENABLE ALWAYS TRIGGER history_no_truncate', name);
+		made := made + 1;
+	END LOOP;
+	RETURN made;
+END $$;
+COMMENT ON FUNCTION reconcile.create_history_partitions(integer) IS
+	'Create the monthly partitions of the history up to so many months ahead, with their guards; returns how many were made. A month with entries in history_default already is left there. The engine calls it at its start.';
+
+-- No partition is made here: a member of the extension would be missing when
+-- a dump is restored in another month.
+
+CREATE FUNCTION reconcile.history_hash(action_id uuid, version integer, recorded_at timestamptz, attempt_number integer,
+		event text, from_state reconcile.state, to_state reconcile.state, standing reconcile.standing,
+		evidence jsonb, actor text, previous_hash bytea) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'ar_history_hash' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state,
+	reconcile.standing, jsonb, text, bytea) IS 'The hash that a history entry with these contents must carry.';

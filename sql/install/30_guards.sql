@@ -1,0 +1,221 @@
+-- Triggers: what is filled in, what is refused, what is put into the history.
+-- All ENABLE ALWAYS, so that session_replication_role cannot switch them off.
+
+CREATE FUNCTION reconcile.installation_prefix() RETURNS text
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	result text;
+BEGIN
+	SELECT prefix INTO result FROM reconcile.installation;
+	IF NOT FOUND THEN
+		INSERT INTO reconcile.installation (prefix) VALUES (substr(replace(gen_random_uuid()::text, '-', ''), 1, 8))
+			ON CONFLICT DO NOTHING;
+		SELECT prefix INTO STRICT result FROM reconcile.installation;
+	END IF;
+	RETURN result;
+END $$;
+COMMENT ON FUNCTION reconcile.installation_prefix() IS 'The prefix of this installation''s client references; made at the first call.';
+
+CREATE FUNCTION reconcile.action_prepare() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	op reconcile.operation;
+	winner uuid;
+BEGIN
+	IF NEW.version IS NOT NULL THEN
+		RETURN NEW;				-- a restored row is complete as it is
+	END IF;
+	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = NEW.operation;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'operation "%" does not exist', NEW.operation
+			USING ERRCODE = 'undefined_object', HINT = 'Define it in reconcile.operation; the names are in that table.';
+	END IF;
+	NEW.provider := op.provider;
+	NEW.submitter := session_user;
+	NEW.submitted_at := clock_timestamp();
+	NEW.due_at := greatest(NEW.not_before, NEW.submitted_at);
+	NEW.fingerprint := reconcile.intent_fingerprint(op.method, op.path, NEW.payload);
+	IF NEW.client_reference IS NULL THEN
+		NEW.client_reference := NEW.action_id::text;
+	ELSIF NOT op.reference_is_global THEN
+		NEW.client_reference := reconcile.installation_prefix() || '-' || NEW.client_reference;
+	END IF;
+	IF NEW.intent_key IS NULL AND NOT NEW.deliberate_repeat THEN
+		SELECT a.action_id INTO winner FROM reconcile.action a
+		 WHERE a.fingerprint OPERATOR(reconcile.=) NEW.fingerprint AND a.operation = NEW.operation
+		   AND a.submitter = NEW.submitter AND a.intent_key IS NULL AND NOT a.deliberate_repeat
+		   AND a.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+		IF FOUND AND current_setting('action_reconcile.joining', true) IS DISTINCT FROM 'on' THEN
+			RAISE EXCEPTION 'an equal intent for operation "%" is not resolved yet: action "%"', NEW.operation, winner
+				USING ERRCODE = 'unique_violation',
+				DETAIL = format('Both have the fingerprint %s.', NEW.fingerprint),
+				HINT = 'Follow that action instead of repeating it; if a second equal effect is really wanted, insert with deliberate_repeat = true.';
+		END IF;
+	END IF;
+	-- Everything that could make the request impossible is refused now, with the caller's words still there.
+	PERFORM reconcile.render_request(op, NEW.client_reference, NEW.payload);
+	RETURN NEW;
+END $$;
+COMMENT ON FUNCTION reconcile.action_prepare() IS 'Trigger: fills in what follows from the operation, and refuses an action whose request could not be made.';
+
+CREATE FUNCTION reconcile.render_request(op reconcile.operation, client_reference text, payload jsonb,
+		OUT path text, OUT headers text[], OUT body text)
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	path := reconcile.render(op.path, 'path', client_reference, payload);
+	headers := reconcile.render_headers(op.headers, client_reference, payload);
+	IF op.body_template IS NOT NULL THEN
+		body := reconcile.render(op.body_template, 'text', client_reference, payload);
+	ELSIF op.reference_body_path IS NOT NULL THEN
+		body := reconcile.render_json(payload, op.reference_body_path, client_reference)::text;
+	ELSIF op.method <> 'DELETE' THEN
+		body := payload::text;
+	END IF;
+END $$;
+COMMENT ON FUNCTION reconcile.render_request(reconcile.operation, text, jsonb) IS
+	'The path, headers (name, value, name, value, ...) and body of the request that an action makes. Error 22023 with a hint if it cannot be made.';
+
+CREATE FUNCTION reconcile.action_guard() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'ar_action_guard' LANGUAGE C;
+COMMENT ON FUNCTION reconcile.action_guard() IS
+	'Trigger: refuses every change of an action that transition_rule does not hold, and continues its hash chain. SQLSTATE 55000.';
+
+CREATE FUNCTION reconcile.attempt_guard() RETURNS trigger
+	AS 'MODULE_PATHNAME', 'ar_attempt_guard' LANGUAGE C;
+COMMENT ON FUNCTION reconcile.attempt_guard() IS
+	'Trigger: refuses every change of an attempt that transition_rule does not hold. SQLSTATE 55000.';
+
+CREATE FUNCTION reconcile.action_recorded() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF TG_OP = 'INSERT' THEN
+		-- Restored rows bring their history along: only rows made by this very transaction are new.
+		INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
+				standing, evidence, actor, transaction, previous_hash, hash)
+		SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, NULL, n.state,
+				n.standing, n.evidence, n.actor, n.transaction, '\x'::bytea, n.chain_head
+		  FROM new_rows n
+		 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
+	ELSE
+		INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
+				standing, evidence, actor, transaction, previous_hash, hash)
+		SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, o.state, n.state,
+				n.standing, n.evidence, n.actor, n.transaction, o.chain_head, n.chain_head
+		  FROM new_rows n JOIN old_rows o USING (action_id)
+		 WHERE n.version > o.version;
+	END IF;
+	PERFORM reconcile.wake();
+	RETURN NULL;
+END $$;
+COMMENT ON FUNCTION reconcile.action_recorded() IS 'Trigger: appends the transitions of a statement to the history and wakes the engine when they commit.';
+
+CREATE FUNCTION reconcile.wake() RETURNS void
+	AS 'MODULE_PATHNAME', 'ar_wake' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION reconcile.wake() IS 'Wake this database''s engine when the current transaction commits; does nothing without a worker.';
+
+CREATE TRIGGER action_1_prepare BEFORE INSERT ON reconcile.action
+	FOR EACH ROW EXECUTE FUNCTION reconcile.action_prepare();
+CREATE TRIGGER action_2_guard BEFORE INSERT OR UPDATE OR DELETE ON reconcile.action
+	FOR EACH ROW EXECUTE FUNCTION reconcile.action_guard();
+CREATE TRIGGER action_3_inserted AFTER INSERT ON reconcile.action
+	REFERENCING NEW TABLE AS new_rows
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_recorded();
+CREATE TRIGGER action_3_updated AFTER UPDATE ON reconcile.action
+	REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_recorded();
+CREATE TRIGGER action_no_truncate BEFORE TRUNCATE ON reconcile.action
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_1_prepare;
+ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_2_guard;
+ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_3_inserted;
+ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_3_updated;
+ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_no_truncate;
+
+CREATE TRIGGER attempt_guard BEFORE INSERT OR UPDATE OR DELETE ON reconcile.attempt
+	FOR EACH ROW EXECUTE FUNCTION reconcile.attempt_guard();
+CREATE TRIGGER attempt_no_truncate BEFORE TRUNCATE ON reconcile.attempt
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.attempt ENABLE ALWAYS TRIGGER attempt_guard;
+ALTER TABLE reconcile.attempt ENABLE ALWAYS TRIGGER attempt_no_truncate;
+
+CREATE FUNCTION reconcile.provider_changed() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	open_actions bigint;
+BEGIN
+	IF NEW.provider IS DISTINCT FROM OLD.provider THEN
+		RAISE EXCEPTION 'provider "%" cannot be renamed', OLD.provider
+			USING ERRCODE = '55000', HINT = 'Define a new provider under the new name.';
+	END IF;
+	IF NEW.base_url IS DISTINCT FROM OLD.base_url THEN
+		SELECT count(*) INTO open_actions FROM reconcile.action a
+		 WHERE a.provider = OLD.provider AND a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+		IF open_actions > 0 THEN
+			RAISE EXCEPTION 'the address of provider "%" cannot change while % of its actions are unresolved', OLD.provider, open_actions
+				USING ERRCODE = '55000', HINT = 'Their lookups must go where the attempts went. Settle them first, or define a new provider.';
+		END IF;
+	END IF;
+	IF NEW.paused_at IS NOT DISTINCT FROM OLD.paused_at THEN
+		NEW.version := OLD.version + 1;
+	END IF;
+	RETURN NEW;
+END $$;
+COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address while actions are unresolved. SQLSTATE 55000.';
+CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
+	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
+
+CREATE FUNCTION reconcile.operation_changed() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF TG_OP = 'DELETE' THEN
+		IF EXISTS (SELECT FROM reconcile.action a WHERE a.operation = OLD.operation) THEN
+			RAISE EXCEPTION 'operation "%" cannot be deleted: it has actions', OLD.operation
+				USING ERRCODE = '55000', HINT = 'What was done with it stays explained by it. Revoke its use instead.';
+		END IF;
+		RETURN OLD;
+	END IF;
+	IF TG_OP = 'UPDATE' THEN
+		IF NEW.operation IS DISTINCT FROM OLD.operation OR NEW.provider IS DISTINCT FROM OLD.provider THEN
+			RAISE EXCEPTION 'operation "%" can be neither renamed nor moved to another provider', OLD.operation
+				USING ERRCODE = '55000', HINT = 'Define a new operation.';
+		END IF;
+		NEW.version := OLD.version + 1;
+	END IF;
+	PERFORM reconcile.check_header_names(NEW.headers);
+	RETURN NEW;
+END $$;
+COMMENT ON FUNCTION reconcile.operation_changed() IS 'Trigger: counts the version of an operation; refuses what could not be sent or explained. SQLSTATE 55000 or 22023.';
+CREATE TRIGGER operation_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.operation
+	FOR EACH ROW EXECUTE FUNCTION reconcile.operation_changed();
+
+CREATE FUNCTION reconcile.lookup_rule_changed() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM reconcile.check_header_names(NEW.headers);
+	RETURN NEW;
+END $$;
+COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS 'Trigger: refuses headers that could not be sent. SQLSTATE 22023.';
+CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE ON reconcile.lookup_rule
+	FOR EACH ROW EXECUTE FUNCTION reconcile.lookup_rule_changed();
+
+CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_reference text, payload jsonb,
+		OUT path text, OUT headers text[], OUT body text)
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	SELECT r.path, r.headers, r.body INTO path, headers, body FROM reconcile.render_request(op, client_reference, payload) r;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+	path := NULL;
+END $$;
+COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb) IS
+	'render_request() for the engine: path is NULL where that would be an error, so that one action cannot hold up the others.';
+
+CREATE FUNCTION reconcile.try_render_lookup(rule reconcile.lookup_rule, client_reference text, OUT path text, OUT headers text[])
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	path := reconcile.render(rule.path, 'path', client_reference, '{}');
+	headers := reconcile.render_headers(rule.headers, client_reference, '{}');
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+	path := NULL;
+END $$;
+COMMENT ON FUNCTION reconcile.try_render_lookup(reconcile.lookup_rule, text) IS
+	'The path and headers of a lookup; path is NULL if they cannot be made.';

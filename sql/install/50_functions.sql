@@ -1,0 +1,247 @@
+-- What applications and operators call.
+
+CREATE FUNCTION reconcile.submit(operation text, payload jsonb, intent_key text DEFAULT NULL, client_reference text DEFAULT NULL,
+		not_before timestamptz DEFAULT NULL, not_after timestamptz DEFAULT NULL,
+		on_duplicate text DEFAULT 'join')
+	RETURNS TABLE (action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text,
+		next_step_at timestamptz, fingerprint reconcile.intent_fingerprint, reference text)
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET action_reconcile.joining = 'on' AS $$
+#variable_conflict use_column
+DECLARE
+	op reconcile.operation;
+	found_action reconcile.action;
+	wanted reconcile.intent_fingerprint;
+	made uuid;
+BEGIN
+	IF $7 IS NULL OR $7 NOT IN ('join', 'new') THEN
+		RAISE EXCEPTION 'on_duplicate must be join or new, not "%"', $7
+			USING ERRCODE = '22023', HINT = 'join returns the unresolved action with the same intent; new records a deliberate repetition.';
+	END IF;
+	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = $1;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'operation "%" does not exist', $1
+			USING ERRCODE = 'undefined_object', HINT = 'Define it in reconcile.operation; the names are in that table.';
+	END IF;
+	wanted := reconcile.intent_fingerprint(op.method, op.path, $2);
+
+	FOR round IN 1 .. 10 LOOP
+		found_action := NULL;
+		IF $3 IS NOT NULL THEN
+			SELECT * INTO found_action FROM reconcile.action a
+			 WHERE a.submitter = session_user AND a.operation = $1 AND a.intent_key = $3;
+			IF FOUND AND found_action.fingerprint OPERATOR(reconcile.<>) wanted THEN
+				RAISE EXCEPTION 'intent key "%" already names another intent: action "%"', $3, found_action.action_id
+					USING ERRCODE = 'unique_violation',
+					DETAIL = format('That action has the fingerprint %s, this call %s.', found_action.fingerprint, wanted),
+					HINT = 'A changed payload is a new intent and needs a key of its own.';
+			END IF;
+		ELSIF $7 = 'join' THEN
+			SELECT * INTO found_action FROM reconcile.action a
+			 WHERE a.fingerprint OPERATOR(reconcile.=) wanted AND a.operation = $1 AND a.submitter = session_user
+			   AND a.intent_key IS NULL AND NOT a.deliberate_repeat
+			   AND a.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+			IF NOT FOUND THEN
+				-- The same intent after proof of absence continues that very action, so that a late confirmation still protects it.
+				SELECT * INTO found_action FROM reconcile.action a
+				 WHERE a.fingerprint OPERATOR(reconcile.=) wanted AND a.operation = $1 AND a.submitter = session_user
+				   AND a.intent_key IS NULL AND NOT a.deliberate_repeat AND a.state = 'safe_to_retry'
+				 ORDER BY a.submitted_at DESC LIMIT 1;
+			END IF;
+		END IF;
+
+		IF found_action.action_id IS NOT NULL THEN
+			IF found_action.state = 'safe_to_retry' THEN
+				PERFORM reconcile.replace(found_action.action_id, 'the same intent was submitted again');
+			END IF;
+			RETURN QUERY SELECT s.action_id, s.state, s.status, true, s.advice, s.next_step_at, s.fingerprint, s.client_reference
+				FROM reconcile.action_status s WHERE s.action_id = found_action.action_id;
+			RETURN;
+		END IF;
+
+		INSERT INTO reconcile.action AS a (operation, payload, intent_key, client_reference, not_before, not_after, deliberate_repeat)
+			VALUES ($1, $2, $3, $4, $5, $6, $7 = 'new')
+			ON CONFLICT DO NOTHING RETURNING a.action_id INTO made;
+		IF made IS NOT NULL THEN
+			RETURN QUERY SELECT s.action_id, s.state, s.status, false, s.advice, s.next_step_at, s.fingerprint, s.client_reference
+				FROM reconcile.action_status s WHERE s.action_id = made;
+			RETURN;
+		END IF;
+		IF $4 IS NOT NULL AND round > 1 THEN
+			RAISE EXCEPTION 'client reference "%" is already used at provider "%"', $4, op.provider
+				USING ERRCODE = 'unique_violation', HINT = 'One reference names one action; leave it out to get a fresh one.';
+		END IF;
+	END LOOP;
+	RAISE EXCEPTION 'the intent could not be recorded: equal ones keep coming and going'
+		USING ERRCODE = 'serialization_failure', HINT = 'Submit it again.';
+END $$;
+COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) IS
+	'Record an intent. An unresolved action with the same intent_key, or without one the same fingerprint, comes back instead of a second one (joined); on_duplicate => new records a deliberate repetition. Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
+
+CREATE FUNCTION reconcile.person_step(action_id uuid, event text, allowed reconcile.state[], target reconcile.state, reason text)
+	RETURNS reconcile.state
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	a reconcile.action;
+BEGIN
+	IF $5 IS NULL OR $5 !~ '[^[:space:]]' THEN
+		RAISE EXCEPTION 'a reason is required to % action "%"', $2, $1
+			USING ERRCODE = '22023', HINT = 'It is kept in the history.';
+	END IF;
+	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1 FOR UPDATE;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'action "%" does not exist', $1
+			USING ERRCODE = 'undefined_object', HINT = 'See reconcile.action_status.';
+	END IF;
+	IF a.state = $4 THEN
+		RETURN a.state;
+	END IF;
+	IF NOT a.state = ANY ($3) THEN
+		RAISE EXCEPTION 'cannot % action "%": it is % (version %)', $2, $1, a.state, a.version
+			USING ERRCODE = '55000', DETAIL = format('Possible only while it is %s.', array_to_string($3, ' or ')),
+			HINT = reconcile.advice(a.state);
+	END IF;
+	UPDATE reconcile.action x
+	   SET version = x.version + 1, event = $2, state = $4, attempt_number = NULL,
+		standing = CASE WHEN $4 IN ('planned', 'outcome_unknown') THEN 'pending/pending'::reconcile.standing
+			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
+		queued = ($4 = 'planned'), due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
+		gate_us = coalesce(x.gate_us, 0), inconclusives = 0, negatives = 0,
+		evidence = jsonb_build_object('reason', $5)
+	 WHERE x.action_id = $1;
+	RETURN $4;
+END $$;
+COMMENT ON FUNCTION reconcile.person_step(uuid, text, reconcile.state[], reconcile.state, text) IS
+	'One step by a person: shared body of cancel, replace and look_up_now. Doing it twice is doing it once.';
+
+CREATE FUNCTION reconcile.cancel(action_id uuid, reason text) RETURNS reconcile.state
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
+	$$ SELECT reconcile.person_step($1, 'cancel', '{planned}', 'cancelled', $2) $$;
+COMMENT ON FUNCTION reconcile.cancel(uuid, text) IS
+	'Withdraw an action that has not left. Error 55000 if an attempt may have left: that cannot be called back, only settled.';
+
+CREATE FUNCTION reconcile.replace(action_id uuid, reason text) RETURNS reconcile.state
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
+	$$ SELECT reconcile.person_step($1, 'replace', '{safe_to_retry}', 'planned', $2) $$;
+COMMENT ON FUNCTION reconcile.replace(uuid, text) IS
+	'Queue a replacement of an action that was proven not to have happened. The provider is asked again first if that proof is older than a minute. Error 55000 in any other state.';
+
+CREATE FUNCTION reconcile.look_up_now(action_id uuid, reason text) RETURNS reconcile.state
+	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
+	$$ SELECT reconcile.person_step($1, 'look_up_now', '{manual_review}',
+		(SELECT CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END
+		   FROM reconcile.action a WHERE a.action_id = $1), $2) $$;
+COMMENT ON FUNCTION reconcile.look_up_now(uuid, text) IS
+	'Start another round of lookups for an action in manual_review; still never before its gate. Error 55000 in any other state.';
+
+CREATE FUNCTION reconcile.pause(provider text, reason text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+	IF $2 IS NULL OR $2 !~ '[^[:space:]]' THEN
+		RAISE EXCEPTION 'a reason is required to pause provider "%"', $1 USING ERRCODE = '22023', HINT = 'It is shown to whoever wonders.';
+	END IF;
+	UPDATE reconcile.provider p SET paused_at = coalesce(p.paused_at, clock_timestamp()), paused_reason = coalesce(p.paused_reason, $2)
+	 WHERE p.provider = $1;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'provider "%" does not exist', $1 USING ERRCODE = 'undefined_object', HINT = 'The names are in reconcile.provider.';
+	END IF;
+END $$;
+COMMENT ON FUNCTION reconcile.pause(text, text) IS
+	'Send nothing new to a provider. What is open stays open, lookups go on, submitting stays possible. Pausing twice keeps the first reason.';
+
+CREATE FUNCTION reconcile.resume(provider text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+	UPDATE reconcile.provider p SET paused_at = NULL, paused_reason = NULL WHERE p.provider = $1;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION 'provider "%" does not exist', $1 USING ERRCODE = 'undefined_object', HINT = 'The names are in reconcile.provider.';
+	END IF;
+	PERFORM reconcile.wake();
+END $$;
+COMMENT ON FUNCTION reconcile.resume(text) IS 'Send to a provider again.';
+
+CREATE FUNCTION reconcile.arm(reason text) RETURNS void
+	AS 'MODULE_PATHNAME', 'ar_arm' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION reconcile.arm(text) IS
+	'Allow this database to send: writes a fresh token into the file in action_reconcile.arming_dir. A copy of the database has no such file and sends nothing. Errors: 22023 no reason, 55000 no usable directory.';
+
+CREATE FUNCTION reconcile.wait_until_resolved(action_id uuid, timeout interval) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'ar_wait_until_resolved' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION reconcile.wait_until_resolved(uuid, interval) IS 'Wait until an action is no longer DENIED_UNRESOLVED; see wait().';
+
+CREATE FUNCTION reconcile.wait(action_id uuid, timeout interval DEFAULT '30 seconds') RETURNS SETOF reconcile.action_status
+	LANGUAGE plpgsql VOLATILE STRICT ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	PERFORM reconcile.wait_until_resolved($1, $2);
+	RETURN QUERY SELECT * FROM reconcile.action_status s WHERE s.action_id = $1;
+END $$;
+COMMENT ON FUNCTION reconcile.wait(uuid, interval) IS
+	'Wait, at most a minute, until an action is resolved, and return where it stands; look at status, it may still be DENIED_UNRESOLVED. Errors: 42704 no such action, 25001 in REPEATABLE READ or with the caller''s own uncommitted action, 22023 timeout out of range.';
+
+CREATE FUNCTION reconcile.receipt(action_id uuid) RETURNS jsonb
+	LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jsonb_build_object(
+		'operation_id', a.action_id,
+		'operation', a.operation,
+		'client_reference', a.client_reference,
+		'state', a.state,
+		'status', reconcile.resolved_status(a.standing),
+		'intent_fingerprint', a.fingerprint::text,
+		'external_id', a.artifact_id,
+		'chain_head', encode(a.chain_head, 'hex'),
+		'state_history', (
+			SELECT jsonb_agg(jsonb_build_object(
+					'state', h.to_state, 'event', h.event, 'attempt', h.attempt_number,
+					'recorded_at', h.recorded_at, 'actor', h.actor, 'evidence', h.evidence,
+					'hash', encode(h.hash, 'hex')) ORDER BY h.version)
+			  FROM reconcile.history h WHERE h.action_id = a.action_id))
+	  FROM reconcile.action a WHERE a.action_id = $1 AND reconcile.may_see(a.submitter) $$;
+COMMENT ON FUNCTION reconcile.receipt(uuid) IS
+	'Everything that happened to an action, as one document: states, evidence, external id, hashes. NULL if there is no such action.';
+
+CREATE FUNCTION reconcile.verify_history(action_id uuid DEFAULT NULL, OUT action_id uuid, OUT version integer, OUT problem text)
+	RETURNS SETOF record
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	WITH entry AS (
+		SELECT h.*, lag(h.hash) OVER w AS hash_before, lag(h.version) OVER w AS version_before,
+			lag(h.to_state) OVER w AS state_before
+		  FROM reconcile.history h
+		 WHERE $1 IS NULL OR h.action_id = $1
+		WINDOW w AS (PARTITION BY h.action_id ORDER BY h.version)
+	)
+	SELECT e.action_id, e.version, p.problem
+	  FROM entry e CROSS JOIN LATERAL (VALUES
+		(e.version IS DISTINCT FROM coalesce(e.version_before, 0) + 1, 'entries are missing before this one'),
+		(e.previous_hash IS DISTINCT FROM coalesce(e.hash_before, '\x'::bytea), 'does not continue the entry before'),
+		(e.from_state IS DISTINCT FROM e.state_before, 'does not start where the entry before ended'),
+		(e.hash IS DISTINCT FROM reconcile.history_hash(e.action_id, e.version, e.recorded_at, e.attempt_number, e.event,
+			e.from_state, e.to_state, e.standing, e.evidence, e.actor, e.previous_hash), 'was changed after it was written')
+	  ) AS p (bad, problem)
+	 WHERE p.bad
+	UNION ALL
+	SELECT a.action_id, a.version, 'the history does not end where the action stands'
+	  FROM reconcile.action a
+	 WHERE ($1 IS NULL OR a.action_id = $1)
+	   AND NOT EXISTS (SELECT FROM reconcile.history h WHERE h.action_id = a.action_id AND h.version = a.version AND h.hash = a.chain_head)
+	 ORDER BY 1, 2 $$;
+COMMENT ON FUNCTION reconcile.verify_history(uuid) IS
+	'What is wrong with the history of an action, or of all of them: no row means that every chain is whole.';
+
+CREATE FUNCTION reconcile.fold_violation(OUT action_id uuid, OUT standing reconcile.standing, OUT folded reconcile.standing)
+	RETURNS SETOF record
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT a.action_id, a.standing, f.folded
+	  FROM reconcile.action a
+	  CROSS JOIN LATERAL (
+		SELECT reconcile.fold(coalesce(array_agg(t.standing), '{}'), a.queued) AS folded
+		  FROM reconcile.attempt t WHERE t.action_id = a.action_id) f
+	 WHERE a.standing OPERATOR(reconcile.<>) f.folded $$;
+COMMENT ON FUNCTION reconcile.fold_violation() IS 'Actions whose standing does not follow from their attempts: must be empty.';
+
+CREATE PROCEDURE reconcile.run(max_duration interval DEFAULT '50 seconds', stop_when_idle boolean DEFAULT true,
+		INOUT holder_pid integer DEFAULT NULL, INOUT sent integer DEFAULT NULL, INOUT answered integer DEFAULT NULL, INOUT asked integer DEFAULT NULL)
+	AS 'MODULE_PATHNAME', 'ar_run' LANGUAGE C;
+COMMENT ON PROCEDURE reconcile.run(interval, boolean, integer, integer, integer, integer) IS
+	'Run the engine in this session, for a database without the worker. Returns at once with the holder''s pid if another engine works. stop_when_idle ends it when nothing is due or open. Cannot run inside a transaction block.';

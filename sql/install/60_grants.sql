@@ -1,0 +1,57 @@
+-- Who may do what. Nothing to PUBLIC; four roles, granted like pg_monitor.
+
+DO $$
+DECLARE
+	role text;
+BEGIN
+	FOREACH role IN ARRAY ARRAY['reconcile_reader', 'reconcile_submitter', 'reconcile_operator', 'reconcile_admin'] LOOP
+		IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role) THEN
+			EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', role);
+		END IF;
+	END LOOP;
+END $$;
+
+REVOKE ALL ON ALL TABLES IN SCHEMA reconcile FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA reconcile FROM PUBLIC;
+
+GRANT USAGE ON SCHEMA reconcile TO reconcile_reader, reconcile_submitter, reconcile_operator, reconcile_admin;
+
+-- The types and the pure functions about them are for everybody who can see the schema.
+DO $$
+DECLARE
+	f pg_catalog.regprocedure;
+BEGIN
+	FOR f IN SELECT p.oid FROM pg_catalog.pg_proc p
+		WHERE p.pronamespace = 'reconcile'::pg_catalog.regnamespace AND p.provolatile = 'i' AND p.prokind = 'f' LOOP
+		EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO reconcile_reader, reconcile_submitter, reconcile_operator, reconcile_admin', f);
+	END LOOP;
+END $$;
+
+GRANT reconcile_reader TO reconcile_operator;
+GRANT reconcile_operator TO reconcile_admin;
+
+-- The views and functions of this group show a submitter its own actions only.
+GRANT SELECT ON reconcile.transition_rule, reconcile.action_status, reconcile.action_history, reconcile.unresolved
+	TO reconcile_reader, reconcile_submitter;
+GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name), reconcile.receipt(uuid),
+	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval) TO reconcile_reader, reconcile_submitter;
+
+GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.lookup_rule, reconcile.action,
+	reconcile.attempt, reconcile.lookup, reconcile.history TO reconcile_reader;
+GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), reconcile.fold_violation(),
+	reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state, reconcile.standing, jsonb, text, bytea)
+	TO reconcile_reader;
+
+GRANT INSERT (action_id, operation, payload, intent_key, client_reference, deliberate_repeat, not_before, not_after)
+	ON reconcile.action TO reconcile_submitter;
+GRANT EXECUTE ON FUNCTION reconcile.new_action_id(),
+	reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) TO reconcile_submitter;
+
+GRANT EXECUTE ON FUNCTION reconcile.cancel(uuid, text), reconcile.replace(uuid, text), reconcile.look_up_now(uuid, text),
+	reconcile.person_step(uuid, text, reconcile.state[], reconcile.state, text),
+	reconcile.pause(text, text), reconcile.resume(text), reconcile.wake() TO reconcile_operator;
+GRANT UPDATE (paused_at, paused_reason) ON reconcile.provider TO reconcile_operator;
+
+GRANT INSERT, UPDATE, DELETE ON reconcile.provider, reconcile.operation, reconcile.lookup_rule TO reconcile_admin;
+GRANT EXECUTE ON PROCEDURE reconcile.run(interval, boolean, integer, integer, integer, integer) TO reconcile_operator;
+GRANT EXECUTE ON FUNCTION reconcile.arm(text), reconcile.create_history_partitions(integer) TO reconcile_admin;

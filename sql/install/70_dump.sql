@@ -1,0 +1,12 @@
+-- What a dump carries: everything but the arming, so that a restored copy sends nothing.
+
+SELECT pg_catalog.pg_extension_config_dump('reconcile.installation', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.provider', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.operation', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup_rule', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.action', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.attempt', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.history', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.history_default', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.clock', '');

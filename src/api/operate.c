@@ -1,0 +1,270 @@
+/*
+ * operate.c
+ *		SQL-callable functions that operate the engine: arm, wake, wait, run.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#include "engine/engine.h"
+#include "store/arming.h"
+#include "store/clock.h"
+#include "store/engine_lock.h"
+#include "store/status.h"
+#include "worker/wake.h"
+
+PG_FUNCTION_INFO_V1(ar_arm);
+PG_FUNCTION_INFO_V1(ar_wake);
+PG_FUNCTION_INFO_V1(ar_engine_state);
+PG_FUNCTION_INFO_V1(ar_wait_until_resolved);
+PG_FUNCTION_INFO_V1(ar_run);
+
+#define WAIT_MAXIMUM_US	INT64CONST(60000000)
+#define RUN_MAXIMUM_US	INT64CONST(86400000000)
+
+/* Elapsed time: a day is 24 hours, a month 30 days. */
+static int64
+elapsed_us(const Interval *interval)
+{
+	return interval->time + (interval->day + (int64) interval->month * DAYS_PER_MONTH) * USECS_PER_DAY;
+}
+
+Datum
+ar_arm(PG_FUNCTION_ARGS)
+{
+	char	   *reason = PG_ARGISNULL(0) ? "" : text_to_cstring(PG_GETARG_TEXT_PP(0));
+
+	if (strspn(reason, " \t\r\n") == strlen(reason))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("a reason is required to arm a database"),
+				 errhint("Say why this database, and not a copy of it, is the one that acts.")));
+	SPI_connect();
+	ar_arming_arm(reason);
+	SPI_finish();
+	ar_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+Datum
+ar_wake(PG_FUNCTION_ARGS)
+{
+	ar_wake_at_commit();
+	PG_RETURN_VOID();
+}
+
+Datum
+ar_engine_state(PG_FUNCTION_ARGS)
+{
+	TupleDesc	descriptor;
+	Datum		values[4];
+	bool		nulls[4] = {0};
+	int			worker = ar_wake_worker_pid();
+	int			holder = ar_engine_lock_holder();
+	int64		epoch;
+	const char *problem;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	SPI_connect();
+	problem = ar_arming_problem(&epoch);
+	if (problem != NULL)
+	{
+		char	   *copy = SPI_palloc(strlen(problem) + 1);
+
+		strcpy(copy, problem);
+		problem = copy;
+	}
+	SPI_finish();
+	values[0] = Int32GetDatum(worker);
+	nulls[0] = worker == 0;
+	values[1] = Int32GetDatum(holder);
+	nulls[1] = holder == 0;
+	values[2] = BoolGetDatum(problem == NULL);
+	values[3] = problem ? CStringGetTextDatum(problem) : (Datum) 0;
+	nulls[3] = problem == NULL;
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
+}
+
+/* Refuses what could never see the result, or would wait for itself. */
+static void
+check_wait(const pg_uuid_t *action_id, int64 timeout)
+{
+	char	   *id = DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(action_id)));
+
+	if (timeout < 0 || timeout > WAIT_MAXIMUM_US)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the timeout must be between 0 and 60 seconds"),
+				 errhint("Call wait() again to wait longer; LISTEN reconcile tells of every result.")));
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("cannot wait in a transaction that is not READ COMMITTED"),
+				 errdetail("Its snapshot would never show the result.")));
+	switch (ar_store_visibility(action_id))
+	{
+		case AR_NO_ACTION:
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_OBJECT),
+					 errmsg("action \"%s\" does not exist", id),
+					 errhint("Or it is not yours to see.")));
+			break;
+		case AR_OWN_UNCOMMITTED:
+			ereport(ERROR,
+					(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+					 errmsg("cannot wait for action \"%s\": this transaction has not committed it", id),
+					 errhint("Commit first; nothing is sent before.")));
+			break;
+		case AR_UNRESOLVED:
+		case AR_RESOLVED:
+			break;
+	}
+}
+
+/* False if the time was up first. */
+static bool
+wait_until(const pg_uuid_t *action_id, int64 until)
+{
+	while (ar_store_visibility(action_id) != AR_RESOLVED)
+	{
+		SPI_freetuptable(SPI_tuptable);
+		if (ar_wake_wait(until))
+			return false;
+	}
+	return true;
+}
+
+Datum
+ar_wait_until_resolved(PG_FUNCTION_ARGS)
+{
+	pg_uuid_t	action_id = *PG_GETARG_UUID_P(0);
+	int64		timeout = elapsed_us(PG_GETARG_INTERVAL_P(1));
+	int64		until;
+	volatile bool resolved = false;
+
+	SPI_connect();
+	check_wait(&action_id, timeout);
+	until = ar_monotonic_us() + timeout;
+	PG_TRY();
+	{
+		resolved = wait_until(&action_id, until);
+	}
+	PG_FINALLY();
+	{
+		ar_wake_wait_end();
+	}
+	PG_END_TRY();
+	SPI_finish();
+	PG_RETURN_BOOL(resolved);
+}
+
+/* The engine's loop in the calling backend. */
+static void
+run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
+{
+	while (ar_engine_turn(engine))
+	{
+		int64		left = until - ar_monotonic_us();
+		long		sleep = ar_engine_sleep_ms(engine);
+
+		ar_wake_waiters();
+		if (left <= 0 || (stop_when_idle && ar_engine_is_idle(engine) && ar_engine_has_nothing_due(engine)))
+			break;
+		left = left / 1000 + 1;
+		ar_engine_wait(engine, sleep < 0 || sleep > left ? (long) left : sleep);
+		/* Commits of others do not wake a session: it looks about itself. */
+		if (sleep < 0 || sleep > 1000)
+			ar_engine_wake(engine);
+	}
+}
+
+static Datum
+run_result(FunctionCallInfo fcinfo, int holder, const ArEngineCounts *counts)
+{
+	TupleDesc	descriptor;
+	Datum		values[4];
+	bool		nulls[4] = {holder == 0, false, false, false};
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	values[0] = Int32GetDatum(holder);
+	values[1] = Int32GetDatum((int32) counts->sent);
+	values[2] = Int32GetDatum((int32) counts->answered);
+	values[3] = Int32GetDatum((int32) counts->asked);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+}
+
+/* Become the engine and run it; the pid of the holder if another process is the engine. */
+static int
+become_engine(int64 duration, bool stop_when_idle, ArEngineCounts *counts)
+{
+	ArEngine   *engine = NULL;
+	int			holder = 0;
+
+	switch (ar_engine_start(true, &engine))
+	{
+		case AR_ENGINE_STARTED:
+			run_engine(engine, ar_monotonic_us() + duration, stop_when_idle);
+			*counts = *ar_engine_counts(engine);
+			ar_engine_stop(engine);
+			break;
+		case AR_ENGINE_HELD:
+			holder = ar_engine_lock_holder();
+			ereport(NOTICE, (errmsg("process %d is the engine of this database", holder)));
+			break;
+		case AR_ENGINE_BUSY:
+			ereport(NOTICE, (errmsg("a table of the extension is locked: try again later")));
+			break;
+		case AR_ENGINE_ABSENT:
+			break;
+	}
+	return holder;
+}
+
+static void
+check_run(FunctionCallInfo fcinfo)
+{
+	CallContext *call = fcinfo->context != NULL && IsA(fcinfo->context, CallContext) ?
+		castNode(CallContext, fcinfo->context) : NULL;
+
+	if (call == NULL || call->atomic)
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("reconcile.run cannot be called inside a transaction block or a function"),
+				 errhint("It commits before it sends. CALL it on its own.")));
+	if (PG_ARGISNULL(0) || elapsed_us(PG_GETARG_INTERVAL_P(0)) < 0 ||
+		elapsed_us(PG_GETARG_INTERVAL_P(0)) > RUN_MAXIMUM_US)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("max_duration must be between 0 and 1 day")));
+}
+
+Datum
+ar_run(PG_FUNCTION_ARGS)
+{
+	ArEngineCounts counts = {0};
+	volatile int holder = 0;
+
+	check_run(fcinfo);
+	PG_TRY();
+	{
+		holder = become_engine(elapsed_us(PG_GETARG_INTERVAL_P(0)), PG_ARGISNULL(1) || PG_GETARG_BOOL(1), &counts);
+	}
+	PG_CATCH();
+	{
+		ar_engine_abandon();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return run_result(fcinfo, holder, &counts);
+}

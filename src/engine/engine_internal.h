@@ -1,0 +1,96 @@
+/*
+ * engine_internal.h
+ *		The engine's own state, shared by the steps of its loop.
+ */
+#ifndef AR_ENGINE_INTERNAL_H
+#define AR_ENGINE_INTERNAL_H
+
+#include "postgres.h"
+
+#include "lib/ilist.h"
+
+#include "engine/engine.h"
+#include "store/dispatch.h"
+#include "store/question.h"
+#include "transport/transport.h"
+
+/* One transfer, from its claim to its record: a write or a lookup. */
+typedef struct ArFlight
+{
+	dlist_node	node;			/* in flying or landed */
+	ArDispatch *dispatch;		/* a write, or */
+	ArQuestion *question;		/* a lookup */
+	ArExchange *exchange;		/* once landed; NULL if it could not be started */
+	char	   *start_problem;	/* then why */
+	int			record_failures;	/* times its result could not be stored */
+	int64		retry_at_us;	/* monotonic; 0: at once */
+} ArFlight;
+
+struct ArEngine
+{
+	MemoryContext context;		/* lives as long as the engine */
+	MemoryContext turn_context; /* reset at each turn */
+	bool		in_call;
+	bool		draining;
+	bool		gone;			/* the extension has vanished */
+	bool		look_for_work;	/* something may be due */
+	bool		one_by_one;		/* a batch failed: record each result on its own */
+	bool		nothing_due;
+	ArTransport *transport;
+	dlist_head	flying;
+	dlist_head	landed;
+	int			flying_writes;
+	int			flying_lookups;
+	int			landed_count;
+	int64		landed_since_us;	/* monotonic time of the oldest unrecorded result */
+	/* sending */
+	int64		epoch;
+	const char *disarmed_because;	/* in context; NULL: armed */
+	int			unchecked;		/* started writes that have not met the last-instant check */
+	bool		check_open;		/* a transaction for the check is open */
+	bool		check_broken;	/* it met an error: nothing more may leave in it */
+	pg_uuid_t  *checked;		/* actions locked by the check since the last libcurl call */
+	int			checked_count;
+	int			checked_size;
+	/* time, monotonic */
+	int64		look_at_us;		/* next due work; -1: none in sight */
+	int64		save_clock_at_us;	/* -1: no gate is waited for */
+	int64		busy_until_us;	/* tables are locked: no transaction before */
+	int			busy_count;
+	ArEngineCounts counts;
+};
+
+/* gate.c: the last-instant check. None throws. */
+extern ArSendDecision ar_gate_may_send(void *engine, void *flight);
+extern void ar_gate_after_call(void *engine);
+extern void ar_gate_drive(ArEngine *engine);
+
+/* send.c: claiming and starting. Claiming needs an open engine transaction; may ereport. */
+extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
+extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
+extern ArTransferClass ar_send_classify(const ArFlight *flight);
+extern void ar_send_describe_end(const ArFlight *flight, ArAttemptEnd *end);
+
+/* ask.c: lookups. */
+extern int	ar_ask_claim(ArEngine *engine, ArQuestion ***questions);
+extern void ar_ask_start(ArEngine *engine, ArQuestion **questions, int count);
+extern void ar_ask_describe_answer(const ArFlight *flight, ArAnswer *answer);
+
+/* record.c: putting results into the database. */
+extern bool ar_record_is_due(const ArEngine *engine);
+extern int	ar_record_ready(ArEngine *engine, ArFlight ***flights);
+extern void ar_record_batch(ArEngine *engine, ArFlight **flights, int count, bool *done);	/* in the open transaction */
+extern void ar_record_committed(ArEngine *engine, ArFlight **flights, int count, const bool *done);
+extern void ar_record_one_by_one(ArEngine *engine); /* in transactions of its own */
+
+/* flight.c: the two lists. */
+extern ArFlight *ar_flight_take_off(ArEngine *engine, ArDispatch *dispatch, ArQuestion *question);
+extern void ar_flight_land(ArEngine *engine, ArFlight *flight, ArExchange *exchange, const char *start_problem);
+extern void ar_flight_free(ArEngine *engine, ArFlight *flight);
+extern int	ar_flight_open_counts(const ArEngine *engine, ArOpenCount **counts);
+
+/* engine.c */
+extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */
+extern void ar_engine_swallow_error(ArEngine *engine);	/* in a PG_CATCH: log it, roll back; rethrows a cancel */
+
+#endif							/* AR_ENGINE_INTERNAL_H */

@@ -1,0 +1,236 @@
+/*
+ * record.c
+ *		Putting results into the database, without ever losing or repeating one.
+ *
+ * Many results go into one transaction.  If that fails, each is recorded on
+ * its own, so that one poison row cannot hold up the others; a result that
+ * cannot be stored even then is recorded as what it then is: unknown.  Only
+ * the recording is ever repeated.
+ */
+#include "engine/engine_internal.h"
+
+#include "utils/memutils.h"
+
+#include "core/schedule.h"
+#include "engine/fault.h"
+#include "store/clock.h"
+#include "store/recovery.h"
+#include "store/tx.h"
+
+#define RECORD_BATCH		64
+#define RECORD_DELAY_US		4000
+#define LOCKED_RETRY_US		50000
+#define STORE_ATTEMPTS		3
+
+static bool
+is_ready(const ArFlight *flight, int64 now)
+{
+	return flight->retry_at_us <= now;
+}
+
+/*
+ * A few milliseconds of patience make batches, and batches make speed; alone
+ * in the air, nobody is waited for.
+ */
+bool
+ar_record_is_due(const ArEngine *engine)
+{
+	int64		now;
+	dlist_iter	iter;
+
+	if (engine->landed_count == 0)
+		return false;
+	now = ar_monotonic_us();
+	if (engine->landed_count < RECORD_BATCH && engine->flying_writes > engine->landed_count &&
+		now - engine->landed_since_us < RECORD_DELAY_US)
+		return false;
+	dlist_foreach(iter, (dlist_head *) &engine->landed)
+	{
+		if (is_ready(dlist_container(ArFlight, node, iter.cur), now))
+			return true;
+	}
+	return false;
+}
+
+static void
+postpone(ArFlight *flight, int64 pause_us)
+{
+	flight->retry_at_us = ar_monotonic_us() + pause_us;
+}
+
+/* What could not be stored as it is becomes an unknown outcome: that is true, and safe. */
+static void
+degrade(ArAttemptEnd *end)
+{
+	end->event = AR_EVENT_ANSWER_LOST;
+	end->attempt_state = AR_OUTCOME_UNKNOWN;
+	end->action_state = AR_OUTCOME_UNKNOWN;
+	end->evidence = "{\"transfer\": {\"proves\": \"unknown\", \"reason\": \"the result could not be stored\"}}";
+	end->artifact_id = NULL;
+	end->body_len = 0;
+	end->pause_provider = false;
+}
+
+/* The ends of the given writes, as they are to be stored now. Needs a transaction. */
+static ArAttemptEnd *
+describe_ends(ArFlight **flights, int count)
+{
+	ArAttemptEnd *ends = palloc(sizeof(ArAttemptEnd) * Max(count, 1));
+
+	for (int i = 0; i < count; i++)
+	{
+		const ArDispatch *d = flights[i]->dispatch;
+
+		ar_send_describe_end(flights[i], &ends[i]);
+		if (flights[i]->record_failures >= STORE_ATTEMPTS)
+		{
+			degrade(&ends[i]);
+			ends[i].gate_in_us = d->late_arrival_us + d->window_us;
+			ends[i].gate_us = ar_lower_now() + ends[i].gate_in_us;
+		}
+	}
+	return ends;
+}
+
+/*
+ * Record these flights in the open transaction.  done[i] says which are dealt
+ * with once it commits.
+ */
+static void
+record_in_transaction(ArEngine *engine, ArFlight **flights, int count, bool *done)
+{
+	ArFlight  **writes = palloc(sizeof(ArFlight *) * Max(count, 1));
+	int		   *places = palloc(sizeof(int) * Max(count, 1));
+	int			write_count = 0;
+	ArAttemptEnd *ends;
+	bool	   *recorded;
+	bool	   *vanished;
+	bool		unknown = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		done[i] = false;
+		if (flights[i]->dispatch != NULL)
+		{
+			places[write_count] = i;
+			writes[write_count++] = flights[i];
+		}
+		else
+		{
+			ArAnswer	answer;
+
+			ar_ask_describe_answer(flights[i], &answer);
+			done[i] = ar_store_record_answer(flights[i]->question, &answer);
+		}
+	}
+	if (write_count == 0)
+		return;
+	ends = describe_ends(writes, write_count);
+	recorded = palloc(sizeof(bool) * write_count);
+	vanished = palloc(sizeof(bool) * write_count);
+	ar_store_record_ends(ends, write_count, recorded, vanished);
+	for (int i = 0; i < write_count; i++)
+	{
+		done[places[i]] = recorded[i] || vanished[i];
+		unknown = unknown || ends[i].gate_us != 0;
+		if (vanished[i])
+			ereport(LOG,
+					(errmsg("the result of an attempt of action with reference \"%s\" could not be stored: the action has moved on",
+							writes[i]->dispatch->client_reference)));
+	}
+	if (unknown)
+		ar_store_surrender();
+}
+
+/* After the commit: what is stored may go, what was locked is tried again. */
+static void
+settle(ArEngine *engine, ArFlight **flights, int count, const bool *done)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (!done[i])
+		{
+			postpone(flights[i], LOCKED_RETRY_US);
+			continue;
+		}
+		if (flights[i]->question != NULL)
+			engine->counts.asked++;
+		else if (ar_send_classify(flights[i]) == AR_TRANSFER_ANSWERED)
+			engine->counts.answered++;
+		ar_flight_free(engine, flights[i]);
+	}
+	engine->landed_since_us = ar_monotonic_us();
+	/* Room has been made, gates have been set. */
+	engine->look_for_work = true;
+}
+
+/* The flights whose result may be tried now; palloc'ed. */
+int
+ar_record_ready(ArEngine *engine, ArFlight ***flights)
+{
+	int64		now = ar_monotonic_us();
+	int			count = 0;
+	dlist_iter	iter;
+
+	*flights = palloc(sizeof(ArFlight *) * Max(engine->landed_count, 1));
+	dlist_foreach(iter, &engine->landed)
+	{
+		ArFlight   *flight = dlist_container(ArFlight, node, iter.cur);
+
+		if (is_ready(flight, now))
+			(*flights)[count++] = flight;
+	}
+	return count;
+}
+
+void
+ar_record_batch(ArEngine *engine, ArFlight **flights, int count, bool *done)
+{
+	record_in_transaction(engine, flights, count, done);
+	if (count > 0)
+		ar_fault_point("record_before_commit");
+}
+
+void
+ar_record_committed(ArEngine *engine, ArFlight **flights, int count, const bool *done)
+{
+	if (count > 0)
+		ar_fault_point("record_after_commit");
+	settle(engine, flights, count, done);
+}
+
+/* One result in a transaction of its own. */
+static void
+record_one(ArEngine *engine, ArFlight *flight)
+{
+	MemoryContext context = CurrentMemoryContext;
+	bool		done = false;
+
+	if (!ar_engine_begin(engine))
+		return;
+	PG_TRY();
+	{
+		record_in_transaction(engine, &flight, 1, &done);
+		ar_tx_commit();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		ar_engine_swallow_error(engine);
+		flight->record_failures++;
+		postpone(flight, ar_backoff_us(1000000, 60000000, flight->record_failures, 0.5));
+		return;
+	}
+	PG_END_TRY();
+	settle(engine, &flight, 1, &done);
+}
+
+void
+ar_record_one_by_one(ArEngine *engine)
+{
+	ArFlight  **flights;
+	int			count = ar_record_ready(engine, &flights);
+
+	for (int i = 0; i < count && !engine->gone; i++)
+		record_one(engine, flights[i]);
+}

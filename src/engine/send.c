@@ -1,0 +1,239 @@
+/*
+ * send.c
+ *		Carrying out what was claimed, and saying what its end means.
+ */
+#include "engine/engine_internal.h"
+
+#include "common/pg_prng.h"
+#include "lib/stringinfo.h"
+#include "utils/json.h"
+
+#include "core/outcome.h"
+#include "core/schedule.h"
+#include "profile/answer.h"
+#include "store/clock.h"
+
+#define CLAIM_LIMIT 512
+
+int
+ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
+{
+	ArOpenCount *open;
+	int			open_count = ar_flight_open_counts(engine, &open);
+
+	return ar_store_claim(engine->turn_context, open, open_count, engine->epoch, CLAIM_LIMIT, dispatches);
+}
+
+/* Header strings come in pairs. */
+static ArHeader *
+make_headers(char **strings, int count, int *header_count)
+{
+	ArHeader   *headers = palloc(sizeof(ArHeader) * Max(count / 2, 1));
+
+	*header_count = count / 2;
+	for (int i = 0; i < *header_count; i++)
+	{
+		headers[i].name = strings[2 * i];
+		headers[i].value = strings[2 * i + 1];
+	}
+	return headers;
+}
+
+static void
+start_one(ArEngine *engine, ArDispatch *d)
+{
+	ArFlight   *flight = ar_flight_take_off(engine, d, NULL);
+	ArRequest	request = {0};
+	char		error[256];
+
+	if (d->path == NULL)
+	{
+		ar_flight_land(engine, flight, NULL, "the request cannot be made from the payload any more: the operation has changed");
+		return;
+	}
+	request.is_write = true;
+	request.method = d->method;
+	request.url = psprintf("%s%s", d->base_url, d->path);
+	request.headers = make_headers(d->headers, d->header_strings, &request.header_count);
+	request.body = d->body;
+	request.body_len = d->body ? strlen(d->body) : 0;
+	request.allow_http = d->allow_http;
+	request.address_policy.allow_private = d->allow_private_addresses;
+	request.ca_file = d->ca_file;
+	request.connect_timeout_ms = Max(d->connect_timeout_us / 1000, 1);
+	request.timeout_ms = Max(d->attempt_timeout_us / 1000, 1);
+	request.max_body_bytes = d->max_response_bytes;
+	request.keep_header = d->artifact_header;
+	request.cookie = flight;
+	if (!ar_transport_start(engine->transport, &request, error, sizeof(error)))
+		ar_flight_land(engine, flight, NULL, error);
+}
+
+void
+ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count)
+{
+	for (int i = 0; i < count; i++)
+		start_one(engine, dispatches[i]);
+}
+
+/* Add a member to a JSON object that is being written; text from outside is made clean. */
+static void
+add_member(StringInfo json, const char *name, const char *value)
+{
+	if (value == NULL || *value == '\0')
+		return;
+	appendStringInfo(json, ", \"%s\": ", name);
+	escape_json(json, ar_answer_text_is_clean(value) ? value : "(not printable)");
+}
+
+/*
+ * Without an exchange the transfer never started, or the engine was stopped in
+ * the middle of it: then only a write that was never let go is provably unsent.
+ */
+ArTransferClass
+ar_send_classify(const ArFlight *flight)
+{
+	const ArDispatch *d = flight->dispatch;
+
+	if (flight->exchange != NULL)
+		return ar_classify_transfer(&flight->exchange->facts);
+	return d->check_done && d->refusal == NULL ? AR_TRANSFER_UNKNOWN : AR_TRANSFER_NOT_SENT;
+}
+
+static char *
+describe_transfer(const ArFlight *flight, ArTransferClass transfer, const char *answer)
+{
+	const ArDispatch *d = flight->dispatch;
+	const ArExchange *x = flight->exchange;
+	StringInfoData json;
+
+	initStringInfo(&json);
+	appendStringInfo(&json, "{\"transfer\": {\"proves\": \"%s\"", ar_transfer_class_name(transfer));
+	add_member(&json, "answer", answer);
+	add_member(&json, "reason", d->refusal ? d->refusal : flight->start_problem);
+	if (x != NULL)
+	{
+		if (x->facts.http_status != 0)
+			appendStringInfo(&json, ", \"http_status\": %d", x->facts.http_status);
+		appendStringInfo(&json, ", \"prereq_calls\": %d, \"curl_code\": %d, \"elapsed_us\": " INT64_FORMAT,
+						 x->facts.prereq_calls, x->curl_code, x->elapsed_us);
+		add_member(&json, "error", x->error);
+		add_member(&json, "peer", x->peer_address);
+		if (!x->facts.body_framed || !x->facts.body_complete)
+			appendStringInfoString(&json, ", \"body\": \"may be cut\"");
+	}
+	appendStringInfoString(&json, "}}");
+	return json.data;
+}
+
+/*
+ * The provider's id of what was made.  An operation that expects one in the
+ * answer does not believe a success without it.
+ */
+static bool
+read_artifact(const ArDispatch *d, const ArExchange *x, char **artifact_id)
+{
+	if (d->artifact_path != NULL)
+	{
+		*artifact_id = x->facts.body_framed && x->facts.body_complete ?
+			ar_answer_value(x->body, x->body_len, d->artifact_path) : NULL;
+		return *artifact_id != NULL;
+	}
+	if (d->artifact_header != NULL)
+	{
+		const char *value = ar_exchange_header(x, d->artifact_header);
+
+		*artifact_id = value != NULL && *value != '\0' && ar_answer_text_is_clean(value) ? pstrdup(value) : NULL;
+		return *artifact_id != NULL;
+	}
+	*artifact_id = d->client_reference;
+	return true;
+}
+
+static void
+finish(ArAttemptEnd *end, ArEvent event, ArState attempt_state)
+{
+	end->event = event;
+	end->attempt_state = attempt_state;
+	/* Of an action there is one attempt at a time: proven not to have happened, it is queued again. */
+	end->action_state = attempt_state == AR_SAFE_TO_RETRY ? AR_PLANNED : attempt_state;
+}
+
+static void
+read_answer(const ArFlight *flight, ArAnswerClass answer, ArAttemptEnd *end)
+{
+	char	   *artifact_id = NULL;
+
+	switch (answer)
+	{
+		case AR_ANSWER_ACCEPTED:
+			if (read_artifact(flight->dispatch, flight->exchange, &artifact_id))
+				finish(end, AR_EVENT_ANSWERED_ACCEPTED, AR_SUCCEEDED);
+			else
+				finish(end, AR_EVENT_ANSWERED_UNREADABLE, AR_DELIVERED);
+			break;
+		case AR_ANSWER_UNREADABLE:
+			finish(end, AR_EVENT_ANSWERED_UNREADABLE, AR_DELIVERED);
+			break;
+		case AR_ANSWER_ACCEPTED_ASYNC:
+			(void) read_artifact(flight->dispatch, flight->exchange, &artifact_id);
+			finish(end, AR_EVENT_ANSWERED_ASYNC, AR_DELIVERED);
+			break;
+		case AR_ANSWER_REJECTED:
+			finish(end, AR_EVENT_ANSWERED_REJECTED, AR_REJECTED);
+			break;
+		case AR_ANSWER_NOT_EXECUTED:
+			end->pause_provider = flight->exchange->facts.http_status == 401;
+			finish(end, AR_EVENT_NOT_EXECUTED, AR_SAFE_TO_RETRY);
+			break;
+		case AR_ANSWER_THROTTLED:
+		case AR_ANSWER_IN_PROGRESS:
+		case AR_ANSWER_UNKNOWN:
+			finish(end, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN);
+			break;
+	}
+	end->artifact_id = artifact_id;
+}
+
+/*
+ * What the end of an attempt means: decided from the transfer itself, here and
+ * nowhere else.  Palloc'ed in the current context; needs a transaction.
+ */
+void
+ar_send_describe_end(const ArFlight *flight, ArAttemptEnd *end)
+{
+	const ArDispatch *d = flight->dispatch;
+	const ArExchange *x = flight->exchange;
+	ArTransferClass transfer = ar_send_classify(flight);
+	const char *answer_name = NULL;
+
+	memset(end, 0, sizeof(*end));
+	end->action_id = d->action_id;
+	end->dispatch_id = d->dispatch_id;
+	if (x != NULL)
+	{
+		end->http_status = x->facts.http_status;
+		end->body = x->body;
+		end->body_len = x->body_len;
+	}
+	if (transfer == AR_TRANSFER_NOT_SENT)
+		finish(end, AR_EVENT_NOT_SENT, AR_SAFE_TO_RETRY);
+	else if (transfer == AR_TRANSFER_UNKNOWN)
+		finish(end, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN);
+	else
+	{
+		ArAnswerClass answer = ar_classify_status(x->facts.http_status, false);
+
+		answer_name = ar_answer_class_name(answer);
+		read_answer(flight, answer, end);
+	}
+	end->evidence = describe_transfer(flight, transfer, answer_name);
+	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
+								   pg_prng_double(&pg_global_prng_state));
+	/* The window counts from the end of the attempt: from now, which is not earlier. */
+	if (end->action_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE)
+	{
+		end->gate_in_us = d->late_arrival_us + d->window_us;
+		end->gate_us = ar_lower_now() + end->gate_in_us;
+	}
+}

@@ -1,0 +1,44 @@
+/*
+ * settings.c
+ *		The configuration parameters.
+ */
+#include "postgres.h"
+
+#include "utils/guc.h"
+
+#include "settings.h"
+
+char	   *ar_setting_arming_dir = NULL;
+char	   *ar_setting_databases = NULL;
+int			ar_setting_drain_timeout_ms = 3000;
+#ifdef AR_FAULT_POINTS
+char	   *ar_setting_fault_point = NULL;
+#endif
+static bool joining = false;
+
+void
+ar_settings_init(void)
+{
+	DefineCustomStringVariable("action_reconcile.arming_dir",
+							   "Directory outside the data directory that holds the arming token.",
+							   "Without it, or without the token in it, a database sends nothing. It must belong to the server's user and be closed to others.",
+							   &ar_setting_arming_dir, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable("action_reconcile.databases",
+							   "Databases that get a worker if they have the extension.",
+							   "A comma-separated list of names, or * for all.",
+							   &ar_setting_databases, "*", PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("action_reconcile.drain_timeout",
+							"How long a stopping engine waits for the answers to what it has sent.",
+							"What is still open then becomes outcome_unknown.",
+							&ar_setting_drain_timeout_ms, 3000, 0, 60000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	/* Set by submit() only: it looks for an equal intent itself. */
+	DefineCustomBoolVariable("action_reconcile.joining",
+							 "Internal to reconcile.submit().",
+							 NULL, &joining, false, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+#ifdef AR_FAULT_POINTS
+	DefineCustomStringVariable("action_reconcile.fault_point",
+							   "Test builds only: the named point at which the engine stops until it is killed.",
+							   NULL, &ar_setting_fault_point, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+#endif
+	MarkGUCPrefixReserved("action_reconcile");
+}

@@ -1,0 +1,152 @@
+/*
+ * arming.c
+ *		May this database send?
+ *
+ * The record in the table and the file on the host must name each other:
+ * token, system, timeline, database, data directory.  The epoch and the WAL
+ * position in the file only grow; a database that is behind its file has been
+ * rolled back, and does not know what it has sent since.
+ */
+#include "store/arming.h"
+
+#include "access/xlog.h"
+#include "catalog/pg_type.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "store/arming_file.h"
+#include "store/clock.h"
+#include "store/statement.h"
+
+static char current_token[AR_TOKEN_LENGTH + 1];
+
+static ArStatement read_statement = {
+	"SELECT token, epoch, system_identifier, timeline, database_oid::bigint FROM reconcile.arming", 0, {0}
+};
+
+static const char *
+record_problem(ArArmingFile *record)
+{
+	if (ar_statement_run(&read_statement, NULL, NULL) != 1)
+		return "it was never armed, or is a restored copy";
+	strlcpy(record->token, ar_result_text(0, 1), sizeof(record->token));
+	record->epoch = ar_result_int64(0, 2, 0);
+	if ((uint64) ar_result_int64(0, 3, 0) != GetSystemIdentifier())
+		return "it was armed in another installation";
+	if ((Oid) ar_result_int64(0, 5, 0) != MyDatabaseId)
+		return "it was armed as another database";
+	if ((TimeLineID) ar_result_int64(0, 4, 0) != GetWALInsertionTimeLine())
+		return "it was armed on another timeline: it has been restored or promoted since";
+	return NULL;
+}
+
+const char *
+ar_arming_problem(int64 *epoch)
+{
+	ArArmingFile record;
+	ArArmingFile file;
+	char		place[64];
+	const char *problem;
+
+	if (RecoveryInProgress())
+		return "the server is a standby";
+	problem = ar_arming_directory_problem();
+	if (problem == NULL)
+		problem = record_problem(&record);
+	if (problem == NULL)
+		problem = ar_arming_file_read(record.token, &file);
+	if (problem != NULL)
+		return problem;
+
+	ar_arming_place(place);
+	if (strcmp(record.token, file.token) != 0)
+		return "the token file belongs to another arming";
+	if (strcmp(place, file.place) != 0)
+		return "the data directory is a copy of the one that was armed";
+	/* The record is advanced first: it may be one ahead after a crash, never behind. */
+	if (record.epoch != file.epoch && record.epoch != file.epoch + 1)
+		return "the data directory is older than its token file: it has been rolled back";
+	if (GetXLogInsertRecPtr() < file.lsn)
+		return "the data directory has written less than its token file says: it has been rolled back";
+	strlcpy(current_token, record.token, sizeof(current_token));
+	*epoch = record.epoch;
+	return NULL;
+}
+
+static ArStatement advance_statement = {
+	"UPDATE reconcile.arming SET epoch = epoch + 1 RETURNING epoch", 0, {0}
+};
+
+int64
+ar_arming_advance(void)
+{
+	if (ar_statement_run(&advance_statement, NULL, NULL) != 1)
+		return 0;
+	return ar_result_int64(0, 1, 0);
+}
+
+const char *
+ar_arming_advance_file(int64 epoch)
+{
+	ArArmingFile file;
+	const char *problem;
+
+	strlcpy(file.token, current_token, sizeof(file.token));
+	file.epoch = epoch;
+	/* what is flushed, not what is inserted: a crash must not make us look rolled back */
+	file.lsn = GetFlushRecPtr(NULL);
+	ar_arming_place(file.place);
+	problem = ar_arming_file_write(&file);
+	if (problem == NULL)
+		ar_arming_file_sweep(file.token);
+	return problem;
+}
+
+static ArStatement arm_statement = {
+	"INSERT INTO reconcile.arming AS a (token, epoch, system_identifier, timeline, database_oid, armed_at, armed_by, reason)"
+	" VALUES ($1, 1, $2, $3, $4, $5, session_user, $6)"
+	" ON CONFLICT (only_row) DO UPDATE SET token = excluded.token, epoch = a.epoch + 1,"
+	"  system_identifier = excluded.system_identifier, timeline = excluded.timeline, database_oid = excluded.database_oid,"
+	"  armed_at = excluded.armed_at, armed_by = excluded.armed_by, reason = excluded.reason"
+	" RETURNING epoch",
+	6, {TEXTOID, INT8OID, INT4OID, OIDOID, TIMESTAMPTZOID, TEXTOID}
+};
+
+void
+ar_arming_arm(const char *reason)
+{
+	ArArmingFile file;
+	uint8		random[AR_TOKEN_LENGTH / 2];
+	Datum		values[6];
+	const char *problem = ar_arming_directory_problem();
+
+	if (problem != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("database \"%s\" cannot be armed: %s", get_database_name(MyDatabaseId), problem),
+				 errhint("Set action_reconcile.arming_dir to a directory outside the data directory that belongs to the server's user, with mode 0700, and reload.")));
+	if (!pg_strong_random(random, sizeof(random)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	hex_encode((char *) random, sizeof(random), file.token);
+	file.token[AR_TOKEN_LENGTH] = '\0';
+
+	values[0] = CStringGetTextDatum(file.token);
+	values[1] = Int64GetDatum((int64) GetSystemIdentifier());
+	values[2] = Int32GetDatum((int32) GetWALInsertionTimeLine());
+	values[3] = ObjectIdGetDatum(MyDatabaseId);
+	values[4] = TimestampTzGetDatum(ar_wall_now());
+	values[5] = CStringGetTextDatum(reason);
+	ar_statement_run(&arm_statement, values, NULL);
+	file.epoch = ar_result_int64(0, 1, 0);
+	file.lsn = GetFlushRecPtr(NULL);
+	ar_arming_place(file.place);
+	problem = ar_arming_file_write(&file);
+	if (problem != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("database \"%s\" cannot be armed: %s", get_database_name(MyDatabaseId), problem)));
+}

@@ -1,0 +1,30 @@
+/*
+ * arming.h
+ *		May this database send?  Only the one that was armed may, never a copy.
+ */
+#ifndef AR_ARMING_H
+#define AR_ARMING_H
+
+#include "postgres.h"
+
+/*
+ * Compare the arming record with the token file.  NULL: this database is the
+ * armed one, and *epoch is its epoch; otherwise why it is not.  Needs SPI in
+ * an open transaction. May ereport on database errors only.
+ */
+extern const char *ar_arming_problem(int64 *epoch);
+
+/*
+ * Begin a new epoch in the record: a data directory that is rolled back behind
+ * its token file is noticed by it.  Needs an open engine transaction; the file
+ * is advanced after that has committed, by ar_arming_advance_file.
+ */
+extern int64 ar_arming_advance(void);
+
+/* Write the present epoch and WAL position of the record last read into the file. No transaction needed. */
+extern const char *ar_arming_advance_file(int64 epoch);
+
+/* Arm this database anew. Ereports 55000 if there is no usable directory. Needs SPI. */
+extern void ar_arming_arm(const char *reason);
+
+#endif							/* AR_ARMING_H */

@@ -1,0 +1,36 @@
+/*
+ * arming_file.h
+ *		The token file outside the data directory that tells an original from a copy.
+ */
+#ifndef AR_ARMING_FILE_H
+#define AR_ARMING_FILE_H
+
+#include "postgres.h"
+
+#include "access/xlogdefs.h"
+
+#define AR_TOKEN_LENGTH 32		/* hexadecimal digits */
+
+typedef struct ArArmingFile
+{
+	char		token[AR_TOKEN_LENGTH + 1];
+	int64		epoch;
+	XLogRecPtr	lsn;			/* the database had written this far */
+	char		place[64];		/* which data directory: device-independent mark of its control file */
+} ArArmingFile;
+
+/*
+ * All return NULL if all is well, else what is wrong, as a palloc'ed or
+ * constant text.  None ereports below FATAL.  No transaction needed.
+ */
+extern const char *ar_arming_directory_problem(void);
+extern const char *ar_arming_file_read(const char *token, ArArmingFile *file);
+extern const char *ar_arming_file_write(const ArArmingFile *file);
+
+/* Remove the files of earlier tokens of this database. */
+extern void ar_arming_file_sweep(const char *token);
+
+/* The mark of this data directory. */
+extern void ar_arming_place(char place[64]);
+
+#endif							/* AR_ARMING_FILE_H */

@@ -1,0 +1,344 @@
+/*
+ * guard.c
+ *		The triggers that refuse every step the transition table does not hold.
+ *
+ * A step is announced by version = version + 1 together with its event, its
+ * target state and its evidence; any other change of what a row says about the
+ * world is refused, for the owner of the table as for everybody.  The triggers
+ * read no table, so that a claim of many rows stays one statement.
+ *
+ * A row inserted with a version is a restored one and is taken as it is:
+ * refusing it would make dumps impossible to restore.  Whether it is honest is
+ * for verify_history() to say.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "commands/trigger.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/jsonb.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+#include "utils/xid8.h"
+
+#include "core/lifecycle.h"
+#include "store/chain.h"
+#include "store/clock.h"
+#include "store/engine_lock.h"
+#include "store/row.h"
+#include "types/enums.h"
+#include "types/standing_type.h"
+
+PG_FUNCTION_INFO_V1(ar_action_guard);
+PG_FUNCTION_INFO_V1(ar_attempt_guard);
+PG_FUNCTION_INFO_V1(ar_refuse_change);
+
+/* Columns of an action that plan the next step and say nothing about the world. */
+static const char *const action_planning[] = {
+	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", NULL
+};
+
+/* What a transition may change besides. */
+static const char *const action_transition[] = {
+	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements",
+	"state", "standing", "queued", "attempts", "dispatch_id", "artifact_id",
+	"absence_at", "absence_boot_us", "absence_lifetime",
+	"version", "event", "attempt_number", "evidence", "actor", "recorded_at", "transaction", "chain_head", NULL
+};
+
+static const char *const attempt_planning[] = {"response_body", NULL};
+static const char *const attempt_transition[] = {
+	"response_body", "state", "standing", "event", "evidence", "version", "ended_at", "gate_us", "http_status", "artifact_id", NULL
+};
+
+static ArState
+row_state(const ArRow *row)
+{
+	char	   *label = ar_enum_label(ar_row_get(row, "state"));
+	ArState		state;
+
+	if (!ar_state_parse(label, &state))
+		elog(ERROR, "state \"%s\" is not in the transition table", label);
+	return state;
+}
+
+static bool
+evidence_holds(Datum evidence, const char *key)
+{
+	Jsonb	   *document = DatumGetJsonbP(evidence);
+	JsonbValue	name;
+
+	if (!JB_ROOT_IS_OBJECT(document))
+		return false;
+	name.type = jbvString;
+	name.val.string.val = (char *) key;
+	name.val.string.len = (int) strlen(key);
+	return findJsonbValueFromContainer(&document->root, JB_FOBJECT, &name) != NULL;
+}
+
+/* Who takes the step: the session user, and that it was the engine, if it was. */
+static const char *
+actor_name(void)
+{
+	const char *user = GetUserNameFromId(GetSessionUserId(), false);
+
+	return ar_engine_is_here() ? psprintf("engine (%s)", user) : user;
+}
+
+/* No step may put an attempt on the queue without proof that the one before did not happen. */
+static void
+check_queue(const char *id, const ArRow *old_row, const ArRow *new_row, ArEvent event, ArState to)
+{
+	bool		was_queued = DatumGetBool(ar_row_get(old_row, "queued"));
+	bool		is_queued = DatumGetBool(ar_row_get(new_row, "queued"));
+
+	if (!ar_queue_may_become(was_queued, event, to, is_queued))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("action \"%s\" cannot become %s by %s with queued %s", id, ar_state_name(to),
+						ar_event_name(event), is_queued ? "true" : "false"),
+				 errhint("A further attempt needs proof that the one before did not happen.")));
+}
+
+/* Refuses what the table does not hold, in the words of the rule. */
+static void
+check_transition(const char *kind, const char *id, int subject, const ArRow *old_row, const ArRow *new_row)
+{
+	ArState		from = row_state(old_row);
+	ArState		to = row_state(new_row);
+	ArStanding	standing_before = ar_datum_standing(ar_row_get(old_row, "standing"));
+	ArStanding	standing = ar_datum_standing(ar_row_get(new_row, "standing"));
+	char	   *event_name = text_to_cstring(DatumGetTextPP(ar_row_get(new_row, "event")));
+	ArEvent		event;
+	const ArTransition *rule;
+
+	if (!ar_event_parse(event_name, &event))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" cannot change by \"%s\": there is no such event", kind, id, event_name),
+				 errhint("The view reconcile.transition_rule lists every legal step.")));
+	rule = ar_transition_find(subject, from, event, to);
+	if (rule == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" cannot go from %s to %s by %s", kind, id,
+						ar_state_name(from), ar_state_name(to), event_name),
+				 errhint("The view reconcile.transition_rule lists every legal step.")));
+	if (rule->actor == AR_BY_ENGINE && !ar_engine_is_here())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\": only the engine may record %s", kind, id, event_name),
+				 errdetail("The rule is: %s.", rule->meaning),
+				 errhint("Only the process that sends knows what was sent.")));
+	if (!ar_state_allows_standing(to, standing))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" cannot be %s with standing %s", kind, id,
+						ar_state_name(to), ar_standing_name(standing))));
+	if (!ar_standing_may_become(standing_before, standing))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" cannot go from standing %s to %s", kind, id,
+						ar_standing_name(standing_before), ar_standing_name(standing)),
+				 errhint("Confirmed delivery and acceptance are never taken back.")));
+	if (subject == AR_OF_ACTION)
+		check_queue(id, old_row, new_row, event, to);
+	if (!evidence_holds(ar_row_get(new_row, "evidence"), rule->evidence))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" cannot go from %s to %s without evidence \"%s\"", kind, id,
+						ar_state_name(from), ar_state_name(to), rule->evidence)));
+}
+
+static void
+refuse_difference(const char *kind, const char *id, const char *column)
+{
+	if (column != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("column \"%s\" of %s \"%s\" cannot be changed", column, kind, id),
+				 errhint("What it says is settled by transitions with evidence; see reconcile.transition_rule.")));
+}
+
+static void
+refuse_delete(const char *kind, const char *id)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("%s \"%s\" cannot be deleted", kind, id),
+			 errhint("What was done to the outside world stays on record.")));
+}
+
+/* Is the version of the new row the next one? Any other number but the same is refused. */
+static bool
+is_transition(const char *kind, const char *id, const ArRow *old_row, const ArRow *new_row)
+{
+	int			old_version = DatumGetInt32(ar_row_get(old_row, "version"));
+	int			new_version = DatumGetInt32(ar_row_get(new_row, "version"));
+
+	if (new_version != old_version && new_version != old_version + 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s \"%s\" is at version %d: version %d cannot follow", kind, id, old_version, new_version)));
+	return new_version != old_version;
+}
+
+/* Put the entry that this row announces into its chain. */
+static void
+extend_chain(ArRow *row, const ArRow *old_row)
+{
+	ArHistoryEntry entry = {0};
+	TimestampTz recorded_at = Max(ar_wall_now(), GetCurrentStatementStartTimestamp());
+	bytea	   *hash = palloc(VARHDRSZ + AR_DIGEST_LENGTH);
+
+	if (old_row != NULL)
+	{
+		bytea	   *previous = DatumGetByteaPP(ar_row_get(old_row, "chain_head"));
+
+		/* Time in a history does not run backwards, whatever the wall clock does. */
+		recorded_at = Max(recorded_at, DatumGetTimestampTz(ar_row_get(old_row, "recorded_at")));
+		entry.from_state = ar_state_name(row_state(old_row));
+		entry.previous_hash = VARDATA_ANY(previous);
+		entry.previous_length = (int) VARSIZE_ANY_EXHDR(previous);
+	}
+	ar_row_set(row, "actor", CStringGetTextDatum(actor_name()));
+	ar_row_set(row, "recorded_at", TimestampTzGetDatum(recorded_at));
+	ar_row_set(row, "transaction", FullTransactionIdGetDatum(GetTopFullTransactionId()));
+
+	entry.action_id = ar_row_get(row, "action_id");
+	entry.version = DatumGetInt32(ar_row_get(row, "version"));
+	entry.recorded_at = recorded_at;
+	entry.has_attempt = !ar_row_is_null(row, "attempt_number");
+	entry.attempt_number = entry.has_attempt ? DatumGetInt32(ar_row_get(row, "attempt_number")) : 0;
+	entry.event = ar_row_text(row, "event");
+	entry.to_state = ar_state_name(row_state(row));
+	entry.standing = ar_standing_name(ar_datum_standing(ar_row_get(row, "standing")));
+	entry.evidence = ar_row_text(row, "evidence");
+	entry.actor = actor_name();
+
+	SET_VARSIZE(hash, VARHDRSZ + AR_DIGEST_LENGTH);
+	ar_chain_hash(&entry, (uint8 *) VARDATA(hash));
+	ar_row_set(row, "chain_head", PointerGetDatum(hash));
+}
+
+static Oid
+column_type(const ArRow *row, const char *name)
+{
+	return TupleDescAttr(row->descriptor, ar_row_column(row, name))->atttypid;
+}
+
+/* A fresh action is planned, whatever the insert said. */
+static void
+start_action(ArRow *row)
+{
+	char	   *evidence = psprintf("{\"submit\": {\"deliberate_repeat\": %s}}",
+									DatumGetBool(ar_row_get(row, "deliberate_repeat")) ? "true" : "false");
+
+	ar_row_set(row, "version", Int32GetDatum(1));
+	ar_row_set(row, "state", ar_enum_datum(column_type(row, "state"), ar_state_name(AR_PLANNED)));
+	ar_row_set(row, "standing", CharGetDatum((char) AR_PENDING_PENDING));
+	ar_row_set(row, "queued", BoolGetDatum(true));
+	ar_row_set(row, "event", CStringGetTextDatum("submit"));
+	ar_row_set(row, "evidence", DirectFunctionCall1(jsonb_in, CStringGetDatum(evidence)));
+	extend_chain(row, NULL);
+}
+
+Datum
+ar_action_guard(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	ArRow	   *old_row;
+	ArRow	   *new_row;
+	char	   *id;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "action_guard was not called as a trigger");
+	old_row = ar_row_read(trigger->tg_relation, trigger->tg_trigtuple);
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+	{
+		if (!ar_row_is_null(old_row, "version"))
+			return PointerGetDatum(trigger->tg_trigtuple);
+		start_action(old_row);
+		return PointerGetDatum(ar_row_tuple(old_row));
+	}
+
+	id = ar_row_text(old_row, "action_id");
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		refuse_delete("action", id);
+	new_row = ar_row_read(trigger->tg_relation, trigger->tg_newtuple);
+	if (!is_transition("action", id, old_row, new_row))
+	{
+		refuse_difference("action", id, ar_row_difference(old_row, new_row, action_planning));
+		return PointerGetDatum(trigger->tg_newtuple);
+	}
+	refuse_difference("action", id, ar_row_difference(old_row, new_row, action_transition));
+	check_transition("action", id, AR_OF_ACTION, old_row, new_row);
+	extend_chain(new_row, old_row);
+	return PointerGetDatum(ar_row_tuple(new_row));
+}
+
+/* A fresh attempt is a claim, and a claim is the engine's. */
+static void
+start_attempt(ArRow *row, const char *id)
+{
+	if (!ar_engine_is_here())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("attempt \"%s\": only the engine may record an attempt", id),
+				 errhint("Submit an action instead.")));
+	ar_row_set(row, "version", Int32GetDatum(1));
+	ar_row_set(row, "state", ar_enum_datum(column_type(row, "state"), ar_state_name(AR_SUBMITTED)));
+	ar_row_set(row, "standing", CharGetDatum((char) AR_PENDING_PENDING));
+	ar_row_set(row, "event", CStringGetTextDatum(ar_event_name(AR_EVENT_CLAIM)));
+}
+
+Datum
+ar_attempt_guard(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	ArRow	   *old_row;
+	ArRow	   *new_row;
+	char	   *id;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "attempt_guard was not called as a trigger");
+	old_row = ar_row_read(trigger->tg_relation, trigger->tg_trigtuple);
+	id = ar_row_text(old_row, "dispatch_id");
+	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
+	{
+		if (!ar_row_is_null(old_row, "version"))
+			return PointerGetDatum(trigger->tg_trigtuple);
+		start_attempt(old_row, id);
+		return PointerGetDatum(ar_row_tuple(old_row));
+	}
+	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
+		refuse_delete("attempt", id);
+	new_row = ar_row_read(trigger->tg_relation, trigger->tg_newtuple);
+	if (!is_transition("attempt", id, old_row, new_row))
+	{
+		refuse_difference("attempt", id, ar_row_difference(old_row, new_row, attempt_planning));
+		return PointerGetDatum(trigger->tg_newtuple);
+	}
+	refuse_difference("attempt", id, ar_row_difference(old_row, new_row, attempt_transition));
+	check_transition("attempt", id, AR_OF_ATTEMPT, old_row, new_row);
+	return PointerGetDatum(trigger->tg_newtuple);
+}
+
+Datum
+ar_refuse_change(PG_FUNCTION_ARGS)
+{
+	TriggerData *trigger = (TriggerData *) fcinfo->context;
+	const char *verb;
+
+	if (!CALLED_AS_TRIGGER(fcinfo))
+		elog(ERROR, "refuse_change was not called as a trigger");
+	verb = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? "UPDATE" :
+		TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "DELETE" : "TRUNCATE";
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("%s on table \"%s\" is refused", verb, RelationGetRelationName(trigger->tg_relation)),
+			 errhint("What was recorded stays as it was recorded.")));
+	PG_RETURN_NULL();
+}

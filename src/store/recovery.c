@@ -1,0 +1,167 @@
+/*
+ * recovery.c
+ *		What the engine does with the database besides sending and asking.
+ */
+#include "store/recovery.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "store/clock.h"
+#include "store/statement.h"
+
+/* The end of such an attempt is unknown, so it counts as ended now. */
+static ArStatement recover_attempts_statement = {
+	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'recover', state = 'outcome_unknown', ended_at = $2,"
+	" gate_us = greatest(t.gate_us, $1 + t.late_arrival_us + t.window_us),"
+	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'epoch', t.epoch))"
+	" WHERE t.state = 'submitted'",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static ArStatement recover_submitted_statement = {
+	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', state = 'outcome_unknown',"
+	" gate_us = t.gate_us, eligible_at = $2 + (t.gate_us - $1) * interval '1 microsecond',"
+	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'dispatch_id', a.dispatch_id))"
+	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.dispatch_id = a.dispatch_id",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static ArStatement recover_asking_statement = {
+	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', attempt_number = NULL,"
+	" state = CASE WHEN a.queued THEN 'planned'::reconcile.state ELSE 'outcome_unknown' END,"
+	" gate_us = CASE WHEN a.queued THEN NULL ELSE coalesce(a.gate_us, $1) END, due_at = coalesce(a.due_at, $2),"
+	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'reconciling'))"
+	" WHERE a.state = 'reconciling'",
+	2, {INT8OID, TIMESTAMPTZOID}
+};
+
+static ArStatement recover_delivered_statement = {
+	"UPDATE reconcile.action a SET gate_us = $1 FROM reconcile.lookup k"
+	" WHERE k.answered_at IS NULL AND k.action_id = a.action_id AND a.state = 'delivered' AND a.gate_us IS NULL",
+	1, {INT8OID}
+};
+
+static ArStatement lose_lookups_statement = {
+	"UPDATE reconcile.lookup SET answered_at = $1, result = 'lost', reason = 'the engine that asked is gone'"
+	" WHERE answered_at IS NULL",
+	1, {TIMESTAMPTZOID}
+};
+
+int
+ar_store_recover(void)
+{
+	Datum		values[2];
+	int			recovered;
+
+	values[0] = Int64GetDatum(ar_lower_now());
+	values[1] = TimestampTzGetDatum(ar_wall_now());
+	recovered = (int) ar_statement_run(&recover_attempts_statement, values, NULL);
+	ar_statement_run(&recover_submitted_statement, values, NULL);
+	ar_statement_run(&recover_asking_statement, values, NULL);
+	ar_statement_run(&recover_delivered_statement, values, NULL);
+	ar_statement_run(&lose_lookups_statement, &values[1], NULL);
+	ar_store_surrender();
+	return recovered;
+}
+
+/* An accepted_async answer is not given up: its verdict may still come by itself. */
+static ArStatement surrender_statement = {
+	"WITH mute AS ("
+	" SELECT a.action_id FROM reconcile.action a"
+	" WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL"
+	"  AND (a.state = 'outcome_unknown' OR a.event = 'answered_unreadable')"
+	"  AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
+	" FOR NO KEY UPDATE SKIP LOCKED)"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'no_query_surface', state = 'manual_review',"
+	"  attempt_number = NULL, gate_us = NULL,"
+	"  evidence = jsonb_build_object('lookup', jsonb_build_object('reason', 'the operation has no lookup rule'))"
+	" FROM mute WHERE a.action_id = mute.action_id",
+	0, {0}
+};
+
+int
+ar_store_surrender(void)
+{
+	return (int) ar_statement_run(&surrender_statement, NULL, NULL);
+}
+
+static ArStatement read_clock_statement = {
+	"SELECT elapsed_us, monotonic_us, lifetime FROM reconcile.clock", 0, {0}
+};
+
+static ArStatement save_clock_statement = {
+	"INSERT INTO reconcile.clock AS c (elapsed_us, monotonic_us, lifetime, wall_at) VALUES ($1, $2, $3, $4)"
+	" ON CONFLICT (only_row) DO UPDATE SET elapsed_us = greatest(c.elapsed_us, excluded.elapsed_us),"
+	"  monotonic_us = excluded.monotonic_us, lifetime = excluded.lifetime, wall_at = excluded.wall_at",
+	4, {INT8OID, INT8OID, TEXTOID, TIMESTAMPTZOID}
+};
+
+void
+ar_store_clock_resume(void)
+{
+	if (ar_statement_run(&read_clock_statement, NULL, NULL) == 1)
+		ar_lower_clock_resume(ar_result_int64(0, 1, 0), ar_result_int64(0, 2, 0), ar_result_text(0, 3));
+	else
+		ar_lower_clock_resume(0, 0, "");
+	ar_store_clock_save();
+}
+
+void
+ar_store_clock_save(void)
+{
+	int64		monotonic = ar_monotonic_us();
+	Datum		values[4];
+
+	values[0] = Int64GetDatum(ar_lower_at(monotonic));
+	values[1] = Int64GetDatum(monotonic);
+	values[2] = CStringGetTextDatum(ar_lifetime());
+	values[3] = TimestampTzGetDatum(ar_wall_now());
+	ar_statement_run(&save_clock_statement, values, NULL);
+}
+
+static ArStatement agenda_statement = {
+	"SELECT (extract(epoch FROM (SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN LATERAL"
+	"  (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
+	"   ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL) - $1) * 1000000)::bigint,"
+	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL"
+	"   AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)) - $2,"
+	" (extract(epoch FROM (SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
+	"   AND a.not_after IS NOT NULL) - $1) * 1000000)::bigint",
+	2, {TIMESTAMPTZOID, INT8OID}
+};
+
+static int64
+pause_or_nothing(int column)
+{
+	int64		pause = ar_result_int64(0, column, -1);
+	bool		is_null;
+
+	(void) SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, column, &is_null);
+	return is_null ? -1 : Max(pause, 0);
+}
+
+void
+ar_store_agenda(ArAgenda *agenda)
+{
+	Datum		values[2];
+
+	values[0] = TimestampTzGetDatum(ar_wall_now());
+	values[1] = Int64GetDatum(ar_lower_now());
+	ar_statement_run(&agenda_statement, values, NULL);
+	agenda->send_in_us = pause_or_nothing(1);
+	agenda->ask_in_us = pause_or_nothing(2);
+	agenda->expire_in_us = pause_or_nothing(3);
+	agenda->gate_open_later = agenda->ask_in_us > 0;
+}
+
+static ArStatement partitions_statement = {
+	"SELECT reconcile.create_history_partitions()", 0, {0}
+};
+
+void
+ar_store_create_partitions(void)
+{
+	ar_statement_run(&partitions_statement, NULL, NULL);
+}

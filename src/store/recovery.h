@@ -1,0 +1,40 @@
+/*
+ * recovery.h
+ *		What the engine does with the database besides sending and asking.
+ */
+#ifndef AR_RECOVERY_H
+#define AR_RECOVERY_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+
+/*
+ * Everything an earlier engine left open becomes outcome_unknown, with a gate
+ * counted from now: nobody knows when its bytes stopped.  Returns how many
+ * attempts that were.  Needs an open engine transaction and the engine lock. May ereport.
+ */
+extern int	ar_store_recover(void);
+
+/* Unknown outcomes of operations that offer nothing to ask go to a person at once. Same conditions. */
+extern int	ar_store_surrender(void);
+
+/* Read the durable clock into this process, and write it back. Same conditions. */
+extern void ar_store_clock_resume(void);
+extern void ar_store_clock_save(void);
+
+/* When there is next something to do, as pauses from now in microseconds; -1: nothing in sight. */
+typedef struct ArAgenda
+{
+	int64		send_in_us;
+	int64		ask_in_us;
+	int64		expire_in_us;
+	bool		gate_open_later;	/* a gate is waited for: the clock must be kept */
+} ArAgenda;
+
+extern void ar_store_agenda(ArAgenda *agenda);
+
+/* Monthly partitions of the history, some months ahead. */
+extern void ar_store_create_partitions(void);
+
+#endif							/* AR_RECOVERY_H */

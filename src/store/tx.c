@@ -1,0 +1,207 @@
+/*
+ * tx.c
+ *		The engine's transactions.
+ */
+#include "store/tx.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_extension.h"
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/htup_details.h"
+#include "commands/extension.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "storage/proc.h"
+#include "utils/fmgroids.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+
+#define EXTENSION_NAME	"action_reconcile"
+#define SCHEMA_NAME		"reconcile"
+
+/* Tables an engine statement may touch, in the order in which they are locked. */
+static const char *const engine_tables[] = {
+	"action", "attempt", "lookup", "history", "provider", "operation", "lookup_rule", "clock", "arming"
+};
+
+static bool in_call_mode = false;
+static bool tx_open = false;
+static Oid	extension_oid = InvalidOid;
+static Oid	extension_owner = InvalidOid;
+static Oid	saved_user;
+static int	saved_context;
+static MemoryContext caller_context;
+
+volatile sig_atomic_t ar_tx_in_commit = false;
+
+static Oid
+owner_of_extension(Oid extension)
+{
+	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	Oid			owner = InvalidOid;
+
+	ScanKeyInit(&key, Anum_pg_extension_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(extension));
+	scan = systable_beginscan(catalog, ExtensionOidIndexId, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return owner;
+}
+
+bool
+ar_tx_init(bool in_call)
+{
+	in_call_mode = in_call;
+	tx_open = false;
+	extension_oid = get_extension_oid(EXTENSION_NAME, true);
+	if (!OidIsValid(extension_oid))
+		return false;
+	extension_owner = owner_of_extension(extension_oid);
+	return OidIsValid(extension_owner);
+}
+
+/*
+ * An engine that waits for a table lock cannot answer its sockets or its
+ * signals, so it never does.  RowExclusiveLock keeps REINDEX out as well, for
+ * the last-instant check must not meet a locked index either.
+ */
+static bool
+lock_tables(void)
+{
+	Oid			schema = get_namespace_oid(SCHEMA_NAME, true);
+
+	for (int i = 0; i < lengthof(engine_tables); i++)
+	{
+		Oid			table = get_relname_relid(engine_tables[i], schema);
+
+		if (!OidIsValid(table) || !ConditionalLockRelationOid(table, RowExclusiveLock))
+			return false;
+	}
+	return true;
+}
+
+static void
+set_local(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_SUSET, PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+}
+
+static void
+pin_settings(void)
+{
+	XactIsoLevel = XACT_READ_COMMITTED;
+	XactReadOnly = RecoveryInProgress();
+	set_local("search_path", "pg_catalog, pg_temp");
+	/* remote_apply stays: an operator who asks for more than durable gets it */
+	if (synchronous_commit < SYNCHRONOUS_COMMIT_ON)
+		set_local("synchronous_commit", "on");
+	if (LockTimeout == 0 || LockTimeout > 5000)
+		set_local("lock_timeout", "5s");
+}
+
+ArTxBegin
+ar_tx_begin(void)
+{
+	Assert(!tx_open);
+	caller_context = CurrentMemoryContext;
+	if (!in_call_mode)
+	{
+		SetCurrentStatementStartTimestamp();
+		StartTransactionCommand();
+	}
+	/* Connected anew each time, so that no result outlives its transaction. */
+	SPI_connect_ext(in_call_mode ? SPI_OPT_NONATOMIC : 0);
+	MemoryContextSwitchTo(caller_context);
+	tx_open = true;
+	GetUserIdAndSecContext(&saved_user, &saved_context);
+	SetUserIdAndSecContext(extension_owner, saved_context | SECURITY_LOCAL_USERID_CHANGE);
+	pin_settings();
+	if (get_extension_oid(EXTENSION_NAME, true) != extension_oid)
+	{
+		ar_tx_rollback();
+		return AR_TX_GONE;
+	}
+	if (!lock_tables())
+	{
+		ar_tx_rollback();
+		return AR_TX_BUSY;
+	}
+	return AR_TX_OPEN;
+}
+
+/*
+ * A cancel that meets the wait for a synchronous standby turns it into a
+ * success that is not durable, so the signal is kept out until the commit is
+ * through; a cancel that is already there is served before.
+ */
+void
+ar_tx_commit(void)
+{
+	sigset_t	cancel;
+	sigset_t	before;
+
+	Assert(tx_open);
+	CHECK_FOR_INTERRUPTS();
+	sigemptyset(&cancel);
+	sigaddset(&cancel, SIGINT);
+	sigprocmask(SIG_BLOCK, &cancel, &before);
+	ar_tx_in_commit = true;
+	tx_open = false;
+	SetUserIdAndSecContext(saved_user, saved_context);
+	PG_TRY();
+	{
+		if (in_call_mode)
+		{
+			SPI_commit();
+			SPI_finish();
+		}
+		else
+		{
+			SPI_finish();
+			CommitTransactionCommand();
+		}
+	}
+	PG_FINALLY();
+	{
+		ar_tx_in_commit = false;
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller_context);
+	if (!in_call_mode)
+		pgstat_report_stat(false);
+	CHECK_FOR_INTERRUPTS();
+}
+
+void
+ar_tx_rollback(void)
+{
+	tx_open = false;
+	SetUserIdAndSecContext(saved_user, saved_context);
+	if (in_call_mode)
+	{
+		SPI_rollback();
+		SPI_finish();
+	}
+	else
+		AbortCurrentTransaction();	/* takes SPI's connection along */
+	MemoryContextSwitchTo(caller_context);
+}
+
+bool
+ar_tx_is_open(void)
+{
+	return tx_open;
+}

@@ -1,0 +1,42 @@
+/*
+ * tx.h
+ *		The engine's transactions: short, durable, never held over a wait.
+ *
+ * In the worker a transaction is started and committed here.  In CALL run()
+ * the calling backend always has one, which is committed and replaced.  Either
+ * way it is READ COMMITTED, commits synchronously, runs as the extension's
+ * owner with a pinned search_path, and never waits for a table lock.
+ */
+#ifndef AR_TX_H
+#define AR_TX_H
+
+#include "postgres.h"
+
+#include <signal.h>
+
+typedef enum ArTxBegin
+{
+	AR_TX_OPEN,
+	AR_TX_BUSY,					/* somebody holds a table exclusively: try again later */
+	AR_TX_GONE					/* the extension is no longer what it was at the start */
+} ArTxBegin;
+
+/* Once per engine, in its first transaction: remember the extension. May ereport. */
+extern bool ar_tx_init(bool in_call);
+
+/*
+ * SPI is connected while AR_TX_OPEN; the current memory context stays the
+ * caller's throughout. May ereport.
+ */
+extern ArTxBegin ar_tx_begin(void);
+extern void ar_tx_commit(void);
+
+/* Throw the transaction away, also after an error that was caught. */
+extern void ar_tx_rollback(void);
+
+extern bool ar_tx_is_open(void);
+
+/* True while a commit runs, for the signal handler of the worker. */
+extern volatile sig_atomic_t ar_tx_in_commit;
+
+#endif							/* AR_TX_H */

@@ -1,0 +1,183 @@
+/*
+ * wake.c
+ *		Waking the worker at commit, and whoever waits for a result.
+ *
+ * The callbacks are registered once per backend; what a transaction wants is
+ * kept in flags.  A worker that has been woken and has not looked yet is not
+ * woken again, so that a crowd of commits costs one latch.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_extension.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "tcop/utility.h"
+
+#include "compat.h"
+#include "store/clock.h"
+#include "worker/shmem.h"
+#include "worker/wake.h"
+
+#define WAIT_WITHOUT_WORKER_US 100000
+
+static bool wake_wanted = false;
+static bool scan_wanted = false;
+static ArWorkerSlot *waiting_slot = NULL;
+
+static object_access_hook_type previous_access_hook = NULL;
+static ProcessUtility_hook_type previous_utility_hook = NULL;
+
+static void
+set_latch_of(PGPROC *proc)
+{
+	if (proc != NULL)
+		SetLatch(&proc->procLatch);
+}
+
+static void
+wake_slot(ArWorkerSlot *slot)
+{
+	if (slot != NULL && pg_atomic_exchange_u32(&slot->wake, 1) == 0)
+		set_latch_of(slot->proc);
+}
+
+static void
+wake_launcher(void)
+{
+	pg_atomic_write_u32(&ar_shared->scan, 1);
+	set_latch_of(ar_shared->launcher);
+}
+
+static void
+at_transaction_end(XactEvent event, void *argument)
+{
+	bool		wake = wake_wanted;
+	bool		scan = scan_wanted;
+
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
+		return;
+	wake_wanted = scan_wanted = false;
+	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan))
+		return;
+	LWLockAcquire(ar_shared->lock, LW_SHARED);
+	wake_slot(ar_shmem_slot(MyDatabaseId));
+	if (scan)
+		wake_launcher();
+	LWLockRelease(ar_shared->lock);
+}
+
+/* An extension or a database comes or goes: the launcher and this database's worker have to look. */
+static void
+on_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *argument)
+{
+	if (previous_access_hook)
+		previous_access_hook(access, class_id, object_id, sub_id, argument);
+	if ((access == OAT_POST_CREATE || access == OAT_DROP) &&
+		(class_id == ExtensionRelationId || class_id == DatabaseRelationId))
+		scan_wanted = true;
+}
+
+/* COMMIT PREPARED runs no commit callback of the transaction it commits. */
+static void
+on_utility(PlannedStmt *statement, const char *query, bool read_only_tree, ProcessUtilityContext context,
+		   ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion)
+{
+	if (IsA(statement->utilityStmt, TransactionStmt) &&
+		((TransactionStmt *) statement->utilityStmt)->kind == TRANS_STMT_COMMIT_PREPARED)
+		scan_wanted = true;
+	if (previous_utility_hook)
+		previous_utility_hook(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
+	else
+		standard_ProcessUtility(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
+}
+
+void
+ar_wake_init(void)
+{
+	RegisterXactCallback(at_transaction_end, NULL);
+	previous_access_hook = object_access_hook;
+	object_access_hook = on_object_access;
+	previous_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = on_utility;
+}
+
+void
+ar_wake_at_commit(void)
+{
+	wake_wanted = true;
+}
+
+bool
+ar_wake_consume(void)
+{
+	ArWorkerSlot *slot = ar_shmem_slot(MyDatabaseId);
+
+	return slot != NULL && pg_atomic_exchange_u32(&slot->wake, 0) != 0;
+}
+
+void
+ar_wake_waiters(void)
+{
+	ArWorkerSlot *slot = ar_shared ? ar_shmem_slot(MyDatabaseId) : NULL;
+
+	if (slot != NULL)
+		ConditionVariableBroadcast(&slot->resolved);
+}
+
+bool
+ar_wake_wait(int64 until_monotonic_us)
+{
+	int64		left = until_monotonic_us - ar_monotonic_us();
+
+	if (left <= 0)
+		return true;
+	if (waiting_slot == NULL && ar_shared != NULL)
+	{
+		LWLockAcquire(ar_shared->lock, LW_SHARED);
+		waiting_slot = ar_shmem_slot(MyDatabaseId);
+		LWLockRelease(ar_shared->lock);
+		if (waiting_slot != NULL)
+		{
+			/* The caller looks once more between this and its first sleep. */
+			ConditionVariablePrepareToSleep(&waiting_slot->resolved);
+			return false;
+		}
+	}
+	if (waiting_slot != NULL)
+	{
+		ConditionVariableTimedSleep(&waiting_slot->resolved, Max(left / 1000, 1), ar_wait_event("ActionReconcileWait"));
+		return false;
+	}
+	WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+			  Max(Min(left, WAIT_WITHOUT_WORKER_US) / 1000, 1), ar_wait_event("ActionReconcileWait"));
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+void
+ar_wake_wait_end(void)
+{
+	if (waiting_slot != NULL)
+		ConditionVariableCancelSleep();
+	waiting_slot = NULL;
+}
+
+int
+ar_wake_worker_pid(void)
+{
+	ArWorkerSlot *slot;
+	int			pid = 0;
+
+	if (ar_shared == NULL)
+		return 0;
+	LWLockAcquire(ar_shared->lock, LW_SHARED);
+	slot = ar_shmem_slot(MyDatabaseId);
+	if (slot != NULL)
+		pid = slot->pid;
+	LWLockRelease(ar_shared->lock);
+	return pid;
+}

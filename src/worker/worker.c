@@ -1,0 +1,196 @@
+/*
+ * worker.c
+ *		The worker of one database: the engine's loop, signals, shutdown.
+ *
+ * SIGTERM is cooperative: nothing new is claimed, answers are waited for a
+ * bounded time, the rest becomes outcome_unknown.  Only inside a commit it is
+ * abrupt, because the wait for a standby that is gone would never end; what
+ * was not known to be durable is then not sent.  SIGINT is ignored: a cancelled
+ * wait for a standby looks like a success.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+
+#include "compat.h"
+#include "engine/engine.h"
+#include "settings.h"
+#include "store/clock.h"
+#include "store/tx.h"
+#include "worker/shmem.h"
+#include "worker/wake.h"
+#include "worker/worker.h"
+
+#define RETRY_START_MS 1000
+
+static ArWorkerSlot *my_slot = NULL;
+
+static void
+on_terminate(SIGNAL_ARGS)
+{
+	int			saved_errno = errno;
+
+	ShutdownRequestPending = true;
+	if (ar_tx_in_commit)
+	{
+		ProcDiePending = true;
+		InterruptPending = true;
+	}
+	SetLatch(MyLatch);
+	errno = saved_errno;
+}
+
+static void
+leave(int code, Datum argument)
+{
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	my_slot->proc = NULL;
+	my_slot->pid = 0;
+	LWLockRelease(ar_shared->lock);
+}
+
+static void
+enter(int index)
+{
+	my_slot = &ar_shared->slots[index];
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	my_slot->proc = MyProc;
+	my_slot->pid = MyProcPid;
+	my_slot->end = AR_WORKER_CRASHED;
+	LWLockRelease(ar_shared->lock);
+	before_shmem_exit(leave, (Datum) 0);
+}
+
+static void
+end_absent(void)
+{
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	my_slot->end = AR_WORKER_ABSENT;
+	LWLockRelease(ar_shared->lock);
+	proc_exit(0);
+}
+
+static void
+serve_signals(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+static void
+sleep_on_latch(long milliseconds)
+{
+	WaitLatch(MyLatch, WL_LATCH_SET | WL_EXIT_ON_PM_DEATH | WL_TIMEOUT, milliseconds,
+			  ar_wait_event("ActionReconcileStart"));
+	ResetLatch(MyLatch);
+	serve_signals();
+}
+
+/* The engine of this database; ends the process if there is no extension, or if it is to stop. */
+static ArEngine *
+become_engine(void)
+{
+	ArEngine   *engine = NULL;
+	bool		told = false;
+
+	while (!ShutdownRequestPending)
+	{
+		switch (ar_engine_start(false, &engine))
+		{
+			case AR_ENGINE_STARTED:
+				return engine;
+			case AR_ENGINE_ABSENT:
+				end_absent();
+				break;
+			case AR_ENGINE_HELD:
+			case AR_ENGINE_BUSY:
+				if (!told)
+					ereport(LOG, (errmsg("the worker waits: another process is the engine of this database, or a table is locked")));
+				told = true;
+				sleep_on_latch(RETRY_START_MS);
+				break;
+		}
+	}
+	proc_exit(0);
+	return NULL;
+}
+
+/* Wait for the answers to what is open, a bounded time, claiming nothing. */
+static bool
+drain(ArEngine *engine)
+{
+	int64		until = ar_monotonic_us() + (int64) ar_setting_drain_timeout_ms * 1000;
+
+	ar_engine_drain(engine);
+	while (!ar_engine_is_idle(engine))
+	{
+		int64		left = until - ar_monotonic_us();
+		long		sleep = ar_engine_sleep_ms(engine);
+
+		if (left <= 0)
+			break;
+		ar_engine_wait(engine, sleep < 0 ? left / 1000 + 1 : Min(sleep, left / 1000 + 1));
+		if (!ar_engine_turn(engine))
+			return false;
+		ar_wake_waiters();
+	}
+	return true;
+}
+
+void
+ar_worker_main(Datum argument)
+{
+	int			index = DatumGetInt32(argument);
+	ArEngine   *engine;
+	bool		present = true;
+	ArEngineCounts told = {0};
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, on_terminate);
+	pqsignal(SIGINT, SIG_IGN);
+	enter(index);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnectionByOid(my_slot->database, InvalidOid, 0);
+	pgstat_report_appname("action_reconcile worker");
+	engine = become_engine();
+
+	while (present && !ShutdownRequestPending)
+	{
+		const ArEngineCounts *counts = ar_engine_counts(engine);
+		long		sleep;
+
+		if (ar_wake_consume())
+			ar_engine_wake(engine);
+		present = ar_engine_turn(engine);
+		if (memcmp(&told, counts, sizeof(told)) != 0)
+		{
+			told = *counts;
+			ar_wake_waiters();
+		}
+		sleep = present ? ar_engine_sleep_ms(engine) : 0;
+		if (present)
+			ar_engine_wait(engine, sleep);
+		if (ConfigReloadPending)
+			ar_engine_wake(engine);
+		serve_signals();
+	}
+	if (present)
+		present = drain(engine);
+	ar_engine_stop(engine);
+	ar_wake_waiters();
+	if (!present)
+		end_absent();
+	proc_exit(0);
+}
