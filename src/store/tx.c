@@ -128,6 +128,9 @@ ar_tx_begin(void)
 	GetUserIdAndSecContext(&saved_user, &saved_context);
 	SetUserIdAndSecContext(extension_owner, saved_context | SECURITY_LOCAL_USERID_CHANGE);
 	pin_settings();
+	/* SPI wants one to stand on; each statement still takes its own. */
+	if (!in_call_mode)
+		PushActiveSnapshot(GetTransactionSnapshot());
 	if (get_extension_oid(EXTENSION_NAME, true) != extension_oid)
 	{
 		ar_tx_rollback();
@@ -169,6 +172,7 @@ ar_tx_commit(void)
 		}
 		else
 		{
+			PopActiveSnapshot();
 			SPI_finish();
 			CommitTransactionCommand();
 		}
