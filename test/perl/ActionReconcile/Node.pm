@@ -394,7 +394,8 @@ sub start_after_kill9
 		usleep($poll_pause_us);
 	}
 	# A dead postmaster that nobody has waited for still has its number.
-	unlink $self->data_dir . '/postmaster.pid';
+	unlink $self->data_dir . '/postmaster.pid',
+	  $self->host . '/.s.PGSQL.' . $self->port . '.lock';
 	$self->{_pid} = undef;
 	$self->start;
 	return;
