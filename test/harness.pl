@@ -16,7 +16,7 @@ my $jobs = 1;
 my $exec;
 GetOptions('jobs=i' => \$jobs, 'exec=s' => \$exec) or exit 2;
 
-my %arguments = (jobs => $jobs, merge => 0, failures => 1, timer => 1);
+my %arguments = (jobs => $jobs, merge => 0, failures => 1, comments => 1, timer => 1);
 $arguments{exec} = [ split ' ', $exec ] if defined $exec && $exec ne '';
 $arguments{exec} = sub { return [ $_[1] ] } if defined $exec && $exec eq '';
 my $harness = TAP::Harness->new(\%arguments);
