@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Runs programs that speak the Test Anything Protocol, and counts.
 #
-#   harness.pl [--jobs N] [--exec "COMMAND ARGUMENTS"] FILE...
+#   harness.pl [--jobs N] [--comments] [--exec "COMMAND ARGUMENTS"] FILE...
 #
 # The last line is "counted PASSED FAILED".  A file that died, that broke its
 # plan or that ran nothing counts as one failure, if no failed check of its own
@@ -13,10 +13,11 @@ use Getopt::Long;
 use TAP::Harness;
 
 my $jobs = 1;
+my $comments = 0;
 my $exec;
-GetOptions('jobs=i' => \$jobs, 'exec=s' => \$exec) or exit 2;
+GetOptions('jobs=i' => \$jobs, 'comments' => \$comments, 'exec=s' => \$exec) or exit 2;
 
-my %arguments = (jobs => $jobs, merge => 0, failures => 1, comments => 1, timer => 1);
+my %arguments = (jobs => $jobs, merge => 0, failures => 1, comments => $comments, timer => 1);
 $arguments{exec} = [ split ' ', $exec ] if defined $exec && $exec ne '';
 $arguments{exec} = sub { return [ $_[1] ] } if defined $exec && $exec eq '';
 my $harness = TAP::Harness->new(\%arguments);
