@@ -85,29 +85,35 @@ CREATE FUNCTION reconcile.attempt_guard() RETURNS trigger
 COMMENT ON FUNCTION reconcile.attempt_guard() IS
 	'Trigger: refuses every change of an attempt that transition_rule does not hold. SQLSTATE 55000.';
 
-CREATE FUNCTION reconcile.action_recorded() RETURNS trigger
+CREATE FUNCTION reconcile.action_inserted() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	IF TG_OP = 'INSERT' THEN
-		-- Restored rows bring their history along: only rows made by this very transaction are new.
-		INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
-				standing, evidence, actor, transaction, previous_hash, hash)
-		SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, NULL, n.state,
-				n.standing, n.evidence, n.actor, n.transaction, '\x'::bytea, n.chain_head
-		  FROM new_rows n
-		 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
-	ELSE
-		INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
-				standing, evidence, actor, transaction, previous_hash, hash)
-		SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, o.state, n.state,
-				n.standing, n.evidence, n.actor, n.transaction, o.chain_head, n.chain_head
-		  FROM new_rows n JOIN old_rows o USING (action_id)
-		 WHERE n.version > o.version;
-	END IF;
+	-- Restored rows bring their history along: only rows made by this very transaction are new.
+	INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
+			standing, evidence, actor, transaction, previous_hash, hash)
+	SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, NULL, n.state,
+			n.standing, n.evidence, n.actor, n.transaction, '\x'::bytea, n.chain_head
+	  FROM new_rows n
+	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
 	PERFORM reconcile.wake();
 	RETURN NULL;
 END $$;
-COMMENT ON FUNCTION reconcile.action_recorded() IS 'Trigger: appends the transitions of a statement to the history and wakes the engine when they commit.';
+COMMENT ON FUNCTION reconcile.action_inserted() IS 'Trigger: begins the history of new actions and wakes the engine when they commit.';
+
+-- The two transition tables are as large as a statement, which the planner cannot know: never a nested loop.
+CREATE FUNCTION reconcile.action_updated() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+BEGIN
+	INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
+			standing, evidence, actor, transaction, previous_hash, hash)
+	SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, o.state, n.state,
+			n.standing, n.evidence, n.actor, n.transaction, o.chain_head, n.chain_head
+	  FROM new_rows n JOIN old_rows o USING (action_id)
+	 WHERE n.version > o.version;
+	PERFORM reconcile.wake();
+	RETURN NULL;
+END $$;
+COMMENT ON FUNCTION reconcile.action_updated() IS 'Trigger: appends the transitions of a statement to the history and wakes the engine when they commit.';
 
 CREATE FUNCTION reconcile.wake() RETURNS void
 	AS 'MODULE_PATHNAME', 'ar_wake' LANGUAGE C VOLATILE STRICT;
@@ -119,10 +125,10 @@ CREATE TRIGGER action_2_guard BEFORE INSERT OR UPDATE OR DELETE ON reconcile.act
 	FOR EACH ROW EXECUTE FUNCTION reconcile.action_guard();
 CREATE TRIGGER action_3_inserted AFTER INSERT ON reconcile.action
 	REFERENCING NEW TABLE AS new_rows
-	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_recorded();
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_inserted();
 CREATE TRIGGER action_3_updated AFTER UPDATE ON reconcile.action
 	REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows
-	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_recorded();
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.action_updated();
 CREATE TRIGGER action_no_truncate BEFORE TRUNCATE ON reconcile.action
 	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
 ALTER TABLE reconcile.action ENABLE ALWAYS TRIGGER action_1_prepare;

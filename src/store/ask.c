@@ -46,10 +46,12 @@ static ArStatement ask_statement = {
 	"), unknown AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'ask', state = 'reconciling',"
 	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'gate_us', a.gate_us))"
-	" FROM due WHERE a.action_id = due.action_id AND due.state = 'outcome_unknown' RETURNING a.*"
+	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
+	"  AND due.state = 'outcome_unknown' RETURNING a.*"
 	"), delivered AS ("
 	" UPDATE reconcile.action a SET gate_us = NULL"
-	" FROM due WHERE a.action_id = due.action_id AND due.state = 'delivered' RETURNING a.*"
+	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
+	"  AND due.state = 'delivered' RETURNING a.*"
 	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM delivered"
 	ASKED_CTE
 	QUESTION_COLUMNS,
@@ -68,7 +70,7 @@ static ArStatement ask_again_statement = {
 	"), moved AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'look_again', state = 'reconciling', attempt_number = NULL,"
 	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'previous_absence_at', a.absence_at))"
-	" FROM due WHERE a.action_id = due.action_id RETURNING a.*"
+	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due)) RETURNING a.*"
 	ASKED_CTE
 	QUESTION_COLUMNS,
 	5, {INT8OID, INT8OID, TIMESTAMPTZOID, TEXTOID, INT8OID}

@@ -18,10 +18,13 @@
  * paused, room left at the provider, and for a replacement a proof of absence
  * that is fresh by the upper clock.  SKIP LOCKED: a row somebody holds is
  * simply not claimed now.
+ *
+ * Here and elsewhere "= ANY (...)" repeats a join condition: it makes the
+ * planner look rows up in the index even if it believes the table is empty.
  */
 static ArStatement claim_statement = {
 	"WITH due AS ("
-	" SELECT d.action_id, p.provider AS provider_name"
+	" SELECT d.action_id"
 	" FROM reconcile.provider p"
 	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider"
 	" CROSS JOIN LATERAL ("
@@ -44,11 +47,12 @@ static ArStatement claim_statement = {
 	"  (extract(epoch FROM o.retry_pause) * 1000000)::bigint AS retry_pause_us,"
 	"  (extract(epoch FROM o.retry_pause_max) * 1000000)::bigint AS retry_pause_max_us,"
 	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file"
-	" FROM due JOIN reconcile.action a USING (action_id)"
+	" FROM reconcile.action a"
 	" JOIN reconcile.operation o ON o.operation = a.operation"
 	" JOIN reconcile.provider p ON p.provider = a.provider"
 	" LEFT JOIN reconcile.lookup_rule l ON l.operation = o.operation"
 	" CROSS JOIN LATERAL reconcile.try_render_request(o, a.client_reference, a.payload) r"
+	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	"), claimed AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'claim', state = 'submitted', queued = false,"
 	"  attempts = a.attempts + 1, attempt_number = a.attempts + 1, dispatch_id = q.dispatch_id,"
@@ -56,21 +60,21 @@ static ArStatement claim_statement = {
 	"  eligible_at = $3 + (q.attempt_timeout_us + q.late_us + q.window_us) * interval '1 microsecond',"
 	"  evidence = jsonb_build_object('dispatch', jsonb_build_object('dispatch_id', q.dispatch_id, 'epoch', $5,"
 	"   'provider_version', q.provider_version, 'operation_version', q.operation_version))"
-	" FROM request q WHERE a.action_id = q.action_id"
-	" RETURNING a.action_id, a.version, a.attempts, a.failures, a.operation, a.provider, a.client_reference, a.gate_us"
+	" FROM request q WHERE a.action_id = q.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM request))"
+	" RETURNING a.version, a.attempts, a.failures, a.operation, a.provider, a.client_reference, a.gate_us, q.*"
 	"), attempted AS ("
 	" INSERT INTO reconcile.attempt (dispatch_id, action_id, number, provider, provider_version, operation_version, base_url,"
 	"  request_hash, epoch, dispatched_at, window_us, late_arrival_us, gate_us, evidence)"
-	" SELECT q.dispatch_id, c.action_id, c.attempts, c.provider, q.provider_version, q.operation_version, q.base_url,"
-	"  sha256(convert_to(concat_ws(E'\\n', q.method, q.path, array_to_string(q.headers, E'\\n'), q.body), 'UTF8')),"
-	"  $5, $3, q.window_us, q.late_us, c.gate_us, '{}'"
-	" FROM claimed c JOIN request q USING (action_id)"
+	" SELECT c.dispatch_id, c.action_id, c.attempts, c.provider, c.provider_version, c.operation_version, c.base_url,"
+	"  sha256(convert_to(concat_ws(E'\\n', c.method, c.path, array_to_string(c.headers, E'\\n'), c.body), 'UTF8')),"
+	"  $5, $3, c.window_us, c.late_us, c.gate_us, '{}'"
+	" FROM claimed c"
 	")"
-	" SELECT c.action_id, q.dispatch_id, c.version, c.attempts, c.failures, c.operation, c.provider, c.client_reference,"
-	"  q.base_url, q.method, q.path, q.headers, q.body, q.artifact_path, q.artifact_header,"
-	"  q.connect_timeout_us, q.attempt_timeout_us, q.window_us, q.late_us, q.retry_pause_us, q.retry_pause_max_us,"
-	"  q.max_response_bytes, q.allow_http, q.allow_private_addresses, q.ca_file"
-	" FROM claimed c JOIN request q USING (action_id)",
+	" SELECT c.action_id, c.dispatch_id, c.version, c.attempts, c.failures, c.operation, c.provider, c.client_reference,"
+	"  c.base_url, c.method, c.path, c.headers, c.body, c.artifact_path, c.artifact_header,"
+	"  c.connect_timeout_us, c.attempt_timeout_us, c.window_us, c.late_us, c.retry_pause_us, c.retry_pause_max_us,"
+	"  c.max_response_bytes, c.allow_http, c.allow_private_addresses, c.ca_file"
+	" FROM claimed c",
 	8, {TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID}
 };
 

@@ -21,18 +21,17 @@
  */
 static ArStatement record_statement = {
 	"WITH ended AS ("
-	" SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+	" SELECT e.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 	"  AS e(action_id, dispatch_id, event, attempt_state, attempt_standing, action_state, action_standing, evidence,"
 	"   http_status, artifact_id, body, gate_us, pause_us)"
-	"), free AS ("
-	" SELECT a.action_id FROM reconcile.action a JOIN ended e USING (action_id)"
-	" WHERE a.state = 'submitted' AND a.dispatch_id = e.dispatch_id"
+	" JOIN reconcile.action a ON a.action_id = e.action_id"
+	" WHERE a.action_id = ANY ($1) AND a.state = 'submitted' AND a.dispatch_id = e.dispatch_id"
 	" ORDER BY a.action_id FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), attempts AS ("
 	" UPDATE reconcile.attempt t SET version = t.version + 1, event = e.event, state = e.attempt_state::reconcile.state,"
 	"  standing = e.attempt_standing::reconcile.standing, evidence = e.evidence::jsonb, ended_at = $14,"
 	"  http_status = e.http_status, artifact_id = e.artifact_id, response_body = e.body, gate_us = coalesce(e.gate_us, t.gate_us)"
-	" FROM ended e JOIN free USING (action_id) WHERE t.dispatch_id = e.dispatch_id"
+	" FROM ended e WHERE t.dispatch_id = e.dispatch_id AND t.dispatch_id = ANY ($2)"
 	"), actions AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = e.event, state = e.action_state::reconcile.state,"
 	"  standing = e.action_standing::reconcile.standing, queued = (e.action_state = 'planned'), evidence = e.evidence::jsonb,"
@@ -40,7 +39,7 @@ static ArStatement record_statement = {
 	"  eligible_at = CASE WHEN e.gate_us IS NOT NULL THEN $14 + e.pause_us * interval '1 microsecond' END,"
 	"  due_at = CASE WHEN e.action_state = 'planned' THEN $14 + e.pause_us * interval '1 microsecond' ELSE a.due_at END,"
 	"  failures = CASE WHEN e.action_state = 'planned' THEN a.failures + 1 ELSE 0 END"
-	" FROM ended e JOIN free USING (action_id) WHERE a.action_id = e.action_id"
+	" FROM ended e WHERE a.action_id = e.action_id AND a.action_id = ANY ($1)"
 	" RETURNING a.action_id, a.state, reconcile.resolved_status(a.standing) AS status"
 	")"
 	" SELECT c.action_id, CASE WHEN c.status <> 'DENIED_UNRESOLVED' THEN pg_notify('reconcile',"
@@ -104,7 +103,7 @@ fill_parameters(const ArAttemptEnd *ends, int count, Datum *values)
 
 static ArStatement still_open_statement = {
 	"SELECT e.dispatch_id FROM unnest($1, $2) AS e(action_id, dispatch_id) JOIN reconcile.action a USING (action_id)"
-	" WHERE a.state = 'submitted' AND a.dispatch_id = e.dispatch_id",
+	" WHERE a.action_id = ANY ($1) AND a.state = 'submitted' AND a.dispatch_id = e.dispatch_id",
 	2, {UUIDARRAYOID, UUIDARRAYOID}
 };
 

@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
-#include "storage/proc.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -60,11 +59,40 @@ owner_of_extension(Oid extension)
 	return owner;
 }
 
+/*
+ * What the engine's statements rely on, whatever the role or the database
+ * sets.  Every table of theirs is reached by an index that stays right while
+ * it grows from nothing to millions, so the planner is not to be misled by
+ * statistics of the day it first planned.
+ */
+static const struct
+{
+	const char *name;
+	const char *value;
+}			pinned_settings[] = {
+	{"search_path", "pg_catalog, pg_temp"},
+	{"enable_seqscan", "off"},
+	{"enable_mergejoin", "off"},
+	{"plan_cache_mode", "force_generic_plan"},
+	{"jit", "off"},
+	{"lock_timeout", "5s"},
+};
+
+/* The worker's session is its own: pinned once. */
+static void
+pin_session(void)
+{
+	for (int i = 0; i < lengthof(pinned_settings); i++)
+		SetConfigOption(pinned_settings[i].name, pinned_settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
+}
+
 bool
 ar_tx_init(bool in_call)
 {
 	in_call_mode = in_call;
 	tx_open = false;
+	if (!in_call)
+		pin_session();
 	extension_oid = get_extension_oid(EXTENSION_NAME, true);
 	if (!OidIsValid(extension_oid))
 		return false;
@@ -99,16 +127,17 @@ set_local(const char *name, const char *value)
 }
 
 static void
-pin_settings(void)
+pin_transaction(void)
 {
 	XactIsoLevel = XACT_READ_COMMITTED;
 	XactReadOnly = RecoveryInProgress();
-	set_local("search_path", "pg_catalog, pg_temp");
 	/* remote_apply stays: an operator who asks for more than durable gets it */
 	if (synchronous_commit < SYNCHRONOUS_COMMIT_ON)
 		set_local("synchronous_commit", "on");
-	if (LockTimeout == 0 || LockTimeout > 5000)
-		set_local("lock_timeout", "5s");
+	if (!in_call_mode)
+		return;
+	for (int i = 0; i < lengthof(pinned_settings); i++)
+		set_local(pinned_settings[i].name, pinned_settings[i].value);
 }
 
 ArTxBegin
@@ -127,7 +156,7 @@ ar_tx_begin(void)
 	tx_open = true;
 	GetUserIdAndSecContext(&saved_user, &saved_context);
 	SetUserIdAndSecContext(extension_owner, saved_context | SECURITY_LOCAL_USERID_CHANGE);
-	pin_settings();
+	pin_transaction();
 	/* SPI wants one to stand on; each statement still takes its own. */
 	if (!in_call_mode)
 		PushActiveSnapshot(GetTransactionSnapshot());

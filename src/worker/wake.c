@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "store/clock.h"
+#include "store/engine_lock.h"
 #include "worker/shmem.h"
 #include "worker/wake.h"
 
@@ -60,7 +61,8 @@ at_transaction_end(XactEvent event, void *argument)
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
 	wake_wanted = scan_wanted = false;
-	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan))
+	/* The engine knows what it has done itself. */
+	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan) || ar_engine_is_here())
 		return;
 	LWLockAcquire(ar_shared->lock, LW_SHARED);
 	wake_slot(ar_shmem_slot(MyDatabaseId));

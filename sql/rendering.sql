@@ -1,0 +1,66 @@
+-- Templates: what is filled in, and what would break out of its place.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set helpers :abs_srcdir '/sql/include/helpers.psql'
+\i :helpers
+SET search_path = reconcile, public;
+
+-- the three parts
+SELECT render('/cal/{client_reference}.ics', 'path', 'a-1', '{}');
+SELECT render('/users/{name}/things?q={name}&n={n}&b={b}', 'path', 'r', '{"name": "a b/c?d&e=ü", "n": 12.50, "b": true}');
+SELECT render('ref={client_reference}; name={name}', 'header', 'r', '{"name": "a b/c?d&e=ü"}');
+SELECT render('BEGIN:{client_reference} {name}', 'text', 'r', '{"name": "a b/c?d&e=ü", "unused": [1]}');
+SELECT render('{empty}|{name}', 'text', 'r', '{"empty": "", "name": "x"}');
+SELECT pg_temp.refusal($$SELECT reconcile.render('x', 'body', 'r', '{}')$$);
+SELECT render(NULL, 'path', 'r', '{}') IS NULL AS strict;
+
+-- a value is no template, and braces around what is no name stand for themselves
+SELECT render('{a} {b}', 'text', 'r', '{"a": "{client_reference}", "b": "{b}"}');
+SELECT render('{ } {} {a-b} { a} {"x": {a}} {a', 'text', 'r', '{"a": 1}');
+-- the reference is the action's, whatever the payload holds
+SELECT render('{client_reference}', 'text', 'real', '{"client_reference": "false"}');
+
+-- values that are missing, or are no scalar
+SELECT pg_temp.refusal($$SELECT reconcile.render('/x/{nothing}', 'path', 'r', '{"a": 1}')$$);
+SELECT pg_temp.refusal(format('SELECT reconcile.render(''{a}'', ''text'', ''r'', %L)', p))
+FROM unnest('{"{\"a\": null}","{\"a\": [1]}","{\"a\": {\"b\": 1}}","[\"a\"]","\"a\""}'::text[]) WITH ORDINALITY AS x(p, n) ORDER BY n;
+
+-- control characters, in every part; C1 and line separators are no line ends of HTTP
+SELECT p AS part, c AS code, pg_temp.refusal(format('SELECT reconcile.render(%L, %L, ''r'', jsonb_build_object(''a'', ''x'' || chr(%s) || ''y''))',
+	'/{a}', p, c)) AS refusal
+FROM unnest('{path,header,text}'::text[]) p, unnest('{1,9,10,13,31,127}'::int[]) c ORDER BY p, c;
+SELECT render('/{a}', 'path', 'r', jsonb_build_object('a', chr(133) || chr(8232) || '~'));
+SELECT pg_temp.refusal($$SELECT reconcile.render('/{client_reference}', 'path', E'a\r\nb', '{}')$$);
+-- empty values move a path to another object, and leave a header without a value
+SELECT pg_temp.refusal($$SELECT reconcile.render('/{a}', 'path', 'r', '{"a": ""}')$$);
+SELECT pg_temp.refusal($$SELECT reconcile.render('{a}', 'header', 'r', '{"a": ""}')$$);
+
+-- segments that would be folded away
+SELECT t AS template, pg_temp.refusal(format('SELECT reconcile.render(%L, ''path'', %L, ''{}'')', t, r)) AS refusal
+FROM (VALUES (1, '/x/{client_reference}', '..'), (2, '/x/{client_reference}/y', '.'), (3, '/x/{client_reference}?y', '..'),
+	(4, '/../{client_reference}', 'r'), (5, '/./{client_reference}', 'r'), (6, '/x//{client_reference}', 'r'),
+	(7, '//{client_reference}', 'r')) AS x(n, t, r) ORDER BY n;
+SELECT t AS template, render(t, 'path', r, '{}') FROM (VALUES (1, '/x/{client_reference}', '...'), (2, '/x/{client_reference}', '.a'),
+	(3, '/x/{client_reference}/', 'r'), (4, '/x?p=/../{client_reference}', '..'), (5, '/', 'r'),
+	(6, '/x/{client_reference}', '%2e%2e'), (7, '/x/{client_reference}', 'a/../b')) AS x(n, t, r) ORDER BY n;
+
+-- headers
+SELECT render_headers('{"Content-Type": "application/json", "Idempotency-Key": "{client_reference}", "X-N": "{n}"}', 'r-1', '{"n": 7}');
+SELECT render_headers('{}', 'r', '{}');
+SELECT pg_temp.refusal(format('SELECT reconcile.render_headers(%L, ''r'', %L)', h, p)) FROM (VALUES
+	(1, '{"X-A": "{a}"}', '{"a": "b\r\nX-B: c"}'), (2, '{"X-A": "{a}"}', '{}'), (3, '{"X-A": "{a}"}', '{"a": ""}'),
+	(4, '{"X-A": ""}', '{}'), (5, '{"X-A": 1}', '{}'), (6, '{"X-A": ["a"]}', '{}'), (7, '{"X-A": null}', '{}'), (8, '[]', '{}'), (9, '"X"', '{}')
+) AS x(n, h, p) ORDER BY n;
+
+-- header names: tokens only, and none that frames the message
+SELECT pg_temp.refusal(format('SELECT reconcile.check_header_names(jsonb_build_object(%L, ''v''))', name))
+FROM unnest(ARRAY['Host', 'content-length', 'Transfer-Encoding', 'CONNECTION', 'Expect', 'Upgrade', 'TE', 'Trailer', 'Keep-Alive',
+	'Accept-Encoding', 'Proxy-Authorization', '', 'X A', 'X:A', E'X\r\nA', 'X-Ü', repeat('x', 129)]) WITH ORDINALITY AS x(name, n) ORDER BY n;
+SELECT check_header_names(jsonb_build_object('X-!#$%&''*+.^_`|~9', 'v', repeat('x', 128), E'a\tb')) IS NOT NULL AS accepted;
+SELECT pg_temp.refusal($$SELECT reconcile.check_header_names(jsonb_build_object('X-A', E'a\nb'))$$);
+
+-- the reference inside a JSON body
+SELECT render_json('{"a": 1}', '{ref}', 'r'), render_json('{"m": {"k": 1}}', '{m,ref}', 'r'), render_json('{}', '{a,b,c}', 'r'),
+	render_json('{"ref": "theirs"}', '{ref}', 'r') AS ours_wins;
+SELECT pg_temp.refusal(format('SELECT reconcile.render_json(%L, %L, ''r'')', b, p)) FROM (VALUES
+	(1, '[1]', '{ref}'), (2, '"a"', '{ref}'), (3, '{"m": 1}', '{m,ref}'), (5, '{"m": null}', '{m,ref}'),
+	(6, '{}', '{}')) AS x(n, b, p) ORDER BY n;
