@@ -41,6 +41,7 @@ my $poll_pause_us = 40_000;
 #   arm => 0        the database is not armed
 #   start => 0      the server is only initialized
 #   conf => TEXT    more lines for postgresql.conf
+#   env => {..}     environment of the server, at every start
 sub create
 {
 	my ($class, $name, %options) = @_;
@@ -50,6 +51,7 @@ sub create
 	$self->{ar_arming_dir} = PostgreSQL::Test::Utils::tempdir('arming');
 	chmod 0700, $self->{ar_arming_dir};
 	$self->{ar_preload} = $preload;
+	$self->{ar_env} = $options{env} // {};
 	$self->init;
 	my $conf = <<"CONF";
 action_reconcile.arming_dir = '$self->{ar_arming_dir}'
@@ -72,6 +74,13 @@ CONF
 	$self->sql('CREATE EXTENSION action_reconcile');
 	$self->sql("SELECT reconcile.arm('test')") if $options{arm} // 1;
 	return $self;
+}
+
+sub start
+{
+	my ($self, %options) = @_;
+	local %ENV = (%ENV, %{ $self->{ar_env} // {} });
+	return $self->SUPER::start(%options);
 }
 
 # The directory that holds the arming token.
@@ -149,6 +158,14 @@ sub insert
 # A provider with a short, documented window; options are columns of the table.
 sub define_provider
 {
+	my ($self, @definition) = @_;
+	$self->sql($self->provider_sql(@definition), $self->{ar_database});
+	return;
+}
+
+# The statement that defines it, for many at once.
+sub provider_sql
+{
 	my ($self, $name, $url, %options) = @_;
 	my %columns = (
 		provider => $name,
@@ -161,8 +178,7 @@ sub define_provider
 		allow_http => 'true',
 		allow_private_addresses => 'true',
 		%options);
-	$self->sql($self->insert('provider', %columns), $self->{ar_database});
-	return;
+	return $self->insert('provider', %columns);
 }
 
 # An operation that posts JSON to /effects with the client reference in "ref",
@@ -171,6 +187,13 @@ sub define_provider
 #   lookup => 0     no lookup rule
 # other options are columns of the table
 sub define_operation
+{
+	my ($self, @definition) = @_;
+	$self->sql('BEGIN;' . $self->operation_sql(@definition) . 'COMMIT;', $self->{ar_database});
+	return;
+}
+
+sub operation_sql
 {
 	my ($self, $name, $provider, %options) = @_;
 	my $lookup = delete $options{lookup} // {};
@@ -197,8 +220,7 @@ sub define_operation
 		ref $lookup ? %$lookup : ());
 	my $statements = $self->insert('operation', %columns);
 	$statements .= $self->insert('lookup_rule', %rule) if $lookup;
-	$self->sql("BEGIN; $statements COMMIT;", $self->{ar_database});
-	return;
+	return $statements;
 }
 
 # ---------------------------------------------------------------- actions
