@@ -13,7 +13,7 @@ FROM reconcile.history WHERE action_id = pg_temp.id(1) ORDER BY version;
 SELECT count(*) AS problems FROM reconcile.verify_history() WHERE action_id <= pg_temp.id(9);
 
 -- Every column counts in the hash.
-SELECT column_changed, hash <> (SELECT hash FROM reconcile.history WHERE action_id = pg_temp.id(1) AND version = 2) AS other_hash
+SELECT column_changed, x.other <> (SELECT hash FROM reconcile.history WHERE action_id = pg_temp.id(1) AND version = 2) AS differs
 FROM reconcile.history h, LATERAL (VALUES
 	('(none)', reconcile.history_hash(action_id, version, recorded_at, attempt_number, event, from_state, to_state, standing, evidence, actor, previous_hash)),
 	('action_id', reconcile.history_hash(pg_temp.id(2), version, recorded_at, attempt_number, event, from_state, to_state, standing, evidence, actor, previous_hash)),
@@ -29,7 +29,7 @@ FROM reconcile.history h, LATERAL (VALUES
 	('previous_hash', reconcile.history_hash(action_id, version, recorded_at, attempt_number, event, from_state, to_state, standing, evidence, actor, hash)),
 	-- a text that moves from one column to the next is another text
 	('border', reconcile.history_hash(action_id, version, recorded_at, attempt_number, event || from_state::text, NULL, to_state, standing, evidence, actor, previous_hash))
-) AS x(column_changed, hash) WHERE h.action_id = pg_temp.id(1) AND version = 2 ORDER BY column_changed COLLATE "C";
+) AS x(column_changed, other) WHERE h.action_id = pg_temp.id(1) AND version = 2 ORDER BY column_changed COLLATE "C";
 -- The settings of the session do not count.
 SET timezone = 'Asia/Tokyo';
 SET datestyle = 'German';

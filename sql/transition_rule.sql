@@ -12,7 +12,7 @@ SELECT subject, from_state, event, to_state, count(*) FROM reconcile.transition_
 -- nothing leaves a final state of an action but by people; nothing leaves a success at all
 SELECT from_state, event, actor FROM reconcile.transition_rule
 WHERE subject = 'action' AND from_state IN ('succeeded', 'rejected', 'safe_to_retry', 'cancelled', 'expired', 'abandoned')
-ORDER BY 1, 2 COLLATE "C";
+ORDER BY from_state, event COLLATE "C";
 
 -- what may follow an outcome that is not known never puts the action back on the queue
 SELECT count(*) AS shortcuts FROM reconcile.transition_rule

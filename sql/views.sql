@@ -38,7 +38,7 @@ FROM reconcile.health h, health_before b;
 SELECT s AS state, pg_temp.refusal(format('SELECT reconcile.%s(pg_temp.id(%s), ''a test'')', f, n)) AS refusal
 FROM unnest('{cancel,replace,look_up_now}'::text[]) f, unnest(enum_range(NULL::reconcile.state)) WITH ORDINALITY AS x(s, n)
 WHERE (f, s) NOT IN (('cancel', 'planned'), ('cancel', 'cancelled'), ('replace', 'safe_to_retry'), ('replace', 'planned'),
-	('look_up_now', 'manual_review'), ('look_up_now', 'outcome_unknown')) ORDER BY f, s;
+	('look_up_now', 'manual_review'), ('look_up_now', 'outcome_unknown'), ('look_up_now', 'delivered')) ORDER BY f, s;
 SELECT pg_temp.refusal(s) FROM unnest(ARRAY[$$SELECT reconcile.cancel(pg_temp.id(99), 'x')$$, $$SELECT reconcile.cancel(pg_temp.id(1), NULL)$$,
 	$$SELECT reconcile.replace(pg_temp.id(9), E' \n')$$, $$SELECT reconcile.look_up_now(NULL, 'x')$$]) WITH ORDINALITY AS x(s, n) ORDER BY n;
 SELECT reconcile.cancel(pg_temp.id(1), 'first'), reconcile.replace(pg_temp.id(9), 'first'), reconcile.look_up_now(pg_temp.id(5), 'first');
