@@ -53,6 +53,10 @@ my %row = map { $_->{name} => $_ } @rows;
 cmp_ok($row{'1-others-go-on'}{attempt}[0]{ended_at}, 'lt', $row{'1-hung-name'}{attempt}[0]{ended_at},
 	'a name that hangs keeps nobody else waiting');
 
+my $hung_us = $row{'1-hung-name'}{attempt}[0]{evidence}{transfer}{elapsed_us};
+cmp_ok($hung_us, '>', 900_000, 'it did hang');
+cmp_ok($hung_us, '<', 4_000_000, 'and was given up at its own time limit');
+
 foreach my $row (grep { $_->{state} eq 'planned' } @rows)
 {
 	is($node->status($row->{action_id})->{status}, 'DENIED_UNRESOLVED', "$row->{name}: it is queued, not failed");

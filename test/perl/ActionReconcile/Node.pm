@@ -32,7 +32,7 @@ use PostgreSQL::Test::Utils ();
 use Test::More;
 use Time::HiRes qw(time usleep);
 
-our $timeout = 60;
+our $timeout = $ENV{PG_TEST_TIMEOUT_DEFAULT} || 60;
 my $poll_pause_us = 40_000;
 
 # A started server, the extension created, the database armed.
