@@ -1,0 +1,88 @@
+-- The interface that applications, operators and analysts build on.
+BEGIN;
+SELECT plan(24);
+
+-- The words, in the order in which they sort.
+SELECT enum_has_labels('reconcile', 'delivery', ARRAY['pending', 'confirmed', 'failed'], 'delivery has three values');
+SELECT enum_has_labels('reconcile', 'acceptance', ARRAY['pending', 'accepted', 'rejected'], 'acceptance has three values');
+SELECT enum_has_labels('reconcile', 'status', ARRAY['CONFIRMED', 'FAILED', 'DENIED_UNRESOLVED'], 'status has three values');
+SELECT enum_has_labels('reconcile', 'state', ARRAY['planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered',
+	'succeeded', 'rejected', 'safe_to_retry', 'cancelled', 'expired', 'abandoned'], 'state has twelve values');
+SELECT enum_has_labels('reconcile', 'window_source', ARRAY['documented', 'measured', 'assumed'], 'a window has three sources');
+SELECT has_type('reconcile', 'standing', 'there is the type standing');
+SELECT has_type('reconcile', 'intent_fingerprint', 'there is the type intent_fingerprint');
+SELECT results_eq($$SELECT typlen::int, typbyval FROM pg_type WHERE oid = 'reconcile.standing'::regtype$$, $$VALUES (1, true)$$,
+	'a standing is one byte, passed by value');
+SELECT results_eq($$SELECT typlen::int, typbyval FROM pg_type WHERE oid = 'reconcile.intent_fingerprint'::regtype$$, $$VALUES (32, false)$$,
+	'a fingerprint is 32 bytes');
+
+-- What is called: names, arguments with their defaults, results.
+CREATE TEMP TABLE called (call text, result text);
+INSERT INTO called VALUES
+	('submit(operation text, payload jsonb, intent_key text DEFAULT NULL::text, client_reference text DEFAULT NULL::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, not_after timestamp with time zone DEFAULT NULL::timestamp with time zone, on_duplicate text DEFAULT ''join''::text)',
+	 'TABLE(action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text, next_step_at timestamp with time zone, fingerprint reconcile.intent_fingerprint, reference text)'),
+	('wait(action_id uuid, timeout interval DEFAULT ''00:00:30''::interval)', 'SETOF reconcile.action_status'),
+	('receipt(action_id uuid)', 'jsonb'),
+	('cancel(action_id uuid, reason text)', 'reconcile.state'),
+	('replace(action_id uuid, reason text)', 'reconcile.state'),
+	('look_up_now(action_id uuid, reason text)', 'reconcile.state'),
+	('pause(provider text, reason text)', 'void'),
+	('resume(provider text)', 'void'),
+	('arm(reason text)', 'void'),
+	('verify_history(action_id uuid DEFAULT NULL::uuid, OUT action_id uuid, OUT version integer, OUT problem text)', 'SETOF record'),
+	('fold_violation(OUT action_id uuid, OUT standing reconcile.standing, OUT folded reconcile.standing)', 'SETOF record'),
+	('create_history_partitions(months_ahead integer DEFAULT 3)', 'integer'),
+	('engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text)', 'record'),
+	('intent_fingerprint(method text, path text, payload jsonb)', 'reconcile.intent_fingerprint'),
+	('delivery(standing reconcile.standing)', 'reconcile.delivery'),
+	('acceptance(standing reconcile.standing)', 'reconcile.acceptance'),
+	('resolved_status(standing reconcile.standing)', 'reconcile.status'),
+	('standing(delivery reconcile.delivery, acceptance reconcile.acceptance)', 'reconcile.standing'),
+	('fold(attempts reconcile.standing[], queued boolean)', 'reconcile.standing'),
+	('advice(state reconcile.state)', 'text'),
+	('new_action_id()', 'uuid'),
+	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
+SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END
+	FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace$$, 'SELECT * FROM called', 'every call of the interface is there, with its arguments and result');
+SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p'$$, $$VALUES ('run')$$,
+	'run is the one procedure');
+SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' AND (prosecdef OR proconfig IS NOT NULL)$$,
+	'which has neither SET nor SECURITY DEFINER, for it commits');
+SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i'
+	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice')$$,
+	'what follows from its arguments alone is immutable');
+
+-- What is read.
+CREATE FUNCTION pg_temp.columns_of(name text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT attname || ' ' || format_type(atttypid, atttypmod) COLLATE "default" FROM pg_attribute
+	WHERE attrelid = ('reconcile.' || $1)::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+$$;
+SELECT results_eq($$SELECT pg_temp.columns_of('action_status')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
+	'intent_key text', 'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'acceptance reconcile.acceptance',
+	'status reconcile.status', 'artifact_id text', 'attempts integer', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
+	'next_step_at timestamp with time zone', 'advice text', 'fingerprint reconcile.intent_fingerprint', 'version integer', 'transaction xid8'],
+	'action_status');
+SELECT results_eq($$SELECT pg_temp.columns_of('action_history')$$, ARRAY['action_id uuid', 'version integer', 'recorded_at timestamp with time zone',
+	'attempt_number integer', 'event text', 'from_state reconcile.state', 'to_state reconcile.state', 'delivery reconcile.delivery',
+	'acceptance reconcile.acceptance', 'status reconcile.status', 'time_in_state interval', 'evidence jsonb', 'actor text'], 'action_history');
+SELECT results_eq($$SELECT pg_temp.columns_of('unresolved')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
+	'submitter name', 'state reconcile.state', 'last_event text', 'why jsonb', 'since timestamp with time zone', 'next_step_at timestamp with time zone',
+	'advice text'], 'unresolved');
+SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text',
+	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
+SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
+	'to_state reconcile.state', 'evidence text', 'actor text', 'meaning text'], 'transition_rule');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule'], 'there are five views');
+
+-- What is inserted without submit().
+SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');
+SELECT col_not_null('reconcile', 'action', 'operation', 'an action names its operation');
+
+-- Ids: ordered by time, and never the same.
+SELECT matches(reconcile.new_action_id()::text, '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$', 'an action id is a uuid of version 7');
+SELECT is(count(DISTINCT id), 10000::bigint, 'ten thousand ids are all different') FROM (SELECT reconcile.new_action_id() AS id FROM generate_series(1, 10000)) x;
+SELECT ok(abs(extract(epoch FROM clock_timestamp()) * 1000 - ('x' || left(replace(reconcile.new_action_id()::text, '-', ''), 12))::bit(48)::bigint) < 60000,
+	'and begins with the milliseconds since 1970');
+
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,57 @@
+-- What must hold in the catalog, whatever is added.
+BEGIN;
+SELECT plan(19);
+
+-- Functions that run with the rights of their owner.
+SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
+	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix'], 'only these functions run with the rights of their owner');
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
+	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
+SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'reconcile'::regnamespace AND lanname = 'plpgsql'
+	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'so has every function in PL/pgSQL');
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND proleakproof
+	AND proname !~ '^(standing|intent_fingerprint)_(eq|ne|lt|le|gt|ge|cmp|hash|hash_extended)$'$$, 'only comparisons are leakproof');
+SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc p WHERE pronamespace = 'reconcile'::regnamespace AND NOT EXISTS (
+	SELECT FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e' AND extname = 'action_reconcile')$$,
+	'every function belongs to the extension');
+
+-- Triggers.
+SELECT is_empty($$SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
+	WHERE relnamespace = 'reconcile'::regnamespace AND NOT tgisinternal AND tgenabled <> 'A'
+	AND relname NOT IN ('provider', 'operation', 'lookup_rule')$$, 'every guard fires always, also for replication');
+SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'reconcile'::regnamespace AND NOT tgisinternal
+	AND tgparentid = 0 AND relname !~ '^history_[0-9]'$$,
+	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
+		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
+		'history_default history_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed'], 'the triggers');
+SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER history_append_only BEFORE DELETE OR UPDATE ON reconcile.history FOR EACH ROW EXECUTE FUNCTION reconcile.refuse_change()',
+	'the history is guarded row by row') FROM pg_trigger WHERE tgrelid = 'reconcile.history'::regclass AND tgname = 'history_append_only';
+SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER action_2_guard BEFORE INSERT OR DELETE OR UPDATE ON reconcile.action FOR EACH ROW EXECUTE FUNCTION reconcile.action_guard()',
+	'actions are guarded row by row') FROM pg_trigger WHERE tgrelid = 'reconcile.action'::regclass AND tgname = 'action_2_guard';
+SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER attempt_guard BEFORE INSERT OR DELETE OR UPDATE ON reconcile.attempt FOR EACH ROW EXECUTE FUNCTION reconcile.attempt_guard()',
+	'attempts are guarded row by row') FROM pg_trigger WHERE tgrelid = 'reconcile.attempt'::regclass AND tgname = 'attempt_guard';
+-- A partition made later has the guards too.
+DO $$ BEGIN PERFORM reconcile.create_history_partitions(1); END $$;
+SELECT is_empty($$SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'reconcile.history'::regclass AND
+	(SELECT count(*) FROM pg_trigger WHERE tgrelid = inhrelid AND tgenabled = 'A' AND tgfoid = 'reconcile.refuse_change()'::regprocedure) <> 2$$,
+	'every partition of the history has both guards');
+SELECT cmp_ok(count(*), '>=', 3::bigint, 'months and the rest') FROM pg_inherits WHERE inhparent = 'reconcile.history'::regclass;
+
+-- Keys that the promises rest on.
+SELECT index_is_unique('reconcile', 'action', 'action_reference', 'one reference is one action at a provider');
+SELECT index_is_unique('reconcile', 'action', 'action_intent', 'one intent key is one action of a submitter and operation');
+SELECT index_is_unique('reconcile', 'action', 'action_unresolved_intent', 'one unresolved intent is one action');
+SELECT is(pg_get_expr(indpred, indrelid) LIKE '%' || string_agg(format('''%s''::reconcile.state', s), ', ' ORDER BY s) || '%', true,
+	'which counts every state that is DENIED_UNRESOLVED')
+	FROM pg_index, unnest('{planned,submitted,outcome_unknown,reconciling,manual_review,delivered}'::reconcile.state[]) s
+	WHERE indexrelid = 'reconcile.action_unresolved_intent'::regclass GROUP BY indpred, indrelid;
+SELECT col_is_unique('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attempt has one number of its action');
+
+-- What a dump carries: everything but the arming.
+SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
+	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.lookup_rule', 'reconcile.action', 'reconcile.attempt',
+		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.clock'], 'a dump carries the definitions and what happened');
+SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'arming'
+	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming');
+SELECT * FROM finish();
+ROLLBACK;
