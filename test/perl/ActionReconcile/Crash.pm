@@ -10,7 +10,7 @@ ActionReconcile::Crash - ways to end a server, and what must hold afterwards
   is(join("\n", story_problems($node, $provider, 'scenario', @ids)), '', 'nothing twice, nothing lost');
 
   my $relay = ActionReconcile::Crash->relay($provider->port('name', 'https'));
-  $relay->port; $relay->wait_connection; $relay->let_through;
+  $relay->port; $relay->wait_connection; $relay->let_through; $relay->wait_reply;
 
 What the extension says of an action (its history) and what the provider says
 (its ledger) are compared by story_problems().  It knows no state that an action
@@ -96,7 +96,9 @@ sub deliveries_of
 	my %count;
 	foreach my $request (@{ $ledger->{requests} })
 	{
-		$count{ $request->{ref} // '?' }++ if $request->{kind} eq 'write' && $request->{head_complete};
+		next unless $request->{kind} eq 'write' && $request->{head_complete};
+		# Whose it was cannot be said of one that was cut before its reference.
+		$count{ $request->{ref} // '?' }++ if defined $request->{ref} || $request->{complete};
 	}
 	return \%count;
 }
@@ -185,17 +187,17 @@ sub story_problems
 
 # ---------------------------------------------------------------- in the background
 
-# A statement in a session of its own; finish_background() returns its output
-# and its error output.
+# Statements in a session of its own; finish_background() returns its output and
+# its error output.
 sub background
 {
-	my ($node, $statement, $database) = @_;
-	my %run = (out => '', err => '', in => $statement);
+	my ($node, @statements) = @_;
+	my %run = (out => '', err => '');
 
 	$run{handle} = IPC::Run::start(
 		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose',
-			'-d', $node->connstr($database // 'postgres'), '-f', '-' ],
-		'<', \$run{in}, '>', \$run{out}, '2>', \$run{err});
+			'-d', $node->connstr('postgres'), map { ('-c', $_) } @statements ],
+		'<', \undef, '>', \$run{out}, '2>', \$run{err});
 	return \%run;
 }
 
@@ -266,6 +268,7 @@ sub _relay_all
 			else
 			{
 				syswrite $other{$ready}, $bytes if defined $other{$ready};
+				syswrite $news, 'r' if $ready->peerport == $target;
 			}
 		}
 		next unless $open;
@@ -281,14 +284,21 @@ sub _relay_all
 
 sub port { return $_[0]->{port}; }
 
-# Waits until one more connection has come.
-sub wait_connection
+sub _wait_news
 {
-	my ($self) = @_;
-	IO::Select->new($self->{news})->can_read($limit_s) or croak 'nobody connected';
-	sysread $self->{news}, my $word, 1;
+	my ($self, $wanted) = @_;
+	my $word = '';
+	until ($word eq $wanted)
+	{
+		IO::Select->new($self->{news})->can_read($limit_s) or croak 'nothing happened on the relay';
+		sysread $self->{news}, $word, 1 or croak 'the relay is gone';
+	}
 	return;
 }
+
+# Waits until one more connection has come; until bytes of an answer have passed.
+sub wait_connection { return $_[0]->_wait_news('c'); }
+sub wait_reply { return $_[0]->_wait_news('r'); }
 
 # From now on everything passes, also what has waited.
 sub let_through
