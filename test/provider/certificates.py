@@ -26,7 +26,7 @@ class Certificates:
         good = "DNS:localhost,IP:127.0.0.1"
         self._leaf("good", "ca", good)
         self._leaf("wrong-name", "ca", "DNS:elsewhere.invalid")
-        self._leaf("expired", "ca", good, days="-1")
+        self._leaf("expired", "ca", good, start="20200101000000Z", end="20200102000000Z")
         self._leaf("untrusted", "other-ca", good)
         self._leaf("client", "ca", "DNS:client.invalid", usage="clientAuth")
         os.chmod(self.ca_file, 0o644)
@@ -47,24 +47,30 @@ class Certificates:
                  "-keyout", self.path(name + ".key"), "-days", "2",
                  "-out", self.path(name + ".pem"))
 
-    def _leaf(self, name, authority, names, days="2", usage="serverAuth"):
+    def _leaf(self, name, authority, names, start=None, end=None, usage="serverAuth"):
+        """"openssl ca" is the one command that takes dates in every version."""
         config = self.path(name + ".cnf")
         with open(config, "w") as out:
             out.write("[req]\ndistinguished_name=dn\nprompt=no\n[dn]\nCN=%s\n"
+                      "[ca]\ndefault_ca=authority\n[authority]\ndatabase=%s\n"
+                      "new_certs_dir=%s\ndefault_md=sha256\nrand_serial=yes\n"
+                      "default_days=2\nunique_subject=no\npolicy=names\n"
+                      "[names]\ncommonName=supplied\n"
                       "[v3]\nbasicConstraints=critical,CA:FALSE\n"
                       "keyUsage=critical,digitalSignature\n"
                       "extendedKeyUsage=%s\nsubjectAltName=%s\n"
                       "subjectKeyIdentifier=hash\n"
-                      "authorityKeyIdentifier=keyid\n" % (name, usage, names))
+                      "authorityKeyIdentifier=keyid\n" % (name, self.path("index.txt"), self.dir, usage, names))
+        with open(self.path("index.txt"), "a"):
+            pass
         request = self.path(name + ".csr")
         _openssl("req", "-new", "-config", config, "-key",
                  self.path("leaf.key"), "-out", request)
-        _openssl("x509", "-req", "-in", request, "-CA",
-                 self.path(authority + ".pem"), "-CAkey",
-                 self.path(authority + ".key"), "-set_serial",
-                 str(int.from_bytes(os.urandom(8), "big") >> 1),
-                 "-days", days, "-extfile", config, "-extensions", "v3",
-                 "-out", self.path(name + ".pem"))
+        dates = ["-startdate", start, "-enddate", end] if start else []
+        _openssl("ca", "-batch", "-notext", "-config", config, "-in", request,
+                 "-cert", self.path(authority + ".pem"),
+                 "-keyfile", self.path(authority + ".key"), *dates,
+                 "-extensions", "v3", "-out", self.path(name + ".pem"))
 
     def context(self, name="good", alpn=("http/1.1",), client_cert=False,
                 maximum=None):

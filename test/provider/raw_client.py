@@ -66,7 +66,11 @@ class Client:
                 return bytes(data), "reset"
             except TimeoutError:
                 return bytes(data), "hang"
-            except ssl.SSLEOFError:
+            except ssl.SSLError as error:
+                # Older versions of Python have no SSLEOFError for this.
+                if error.reason != "UNEXPECTED_EOF_WHILE_READING" \
+                        and not isinstance(error, ssl.SSLEOFError):
+                    raise
                 return bytes(data), "cut"
             if not piece:
                 return bytes(data), "close"
@@ -93,6 +97,8 @@ class ProviderTest(unittest.TestCase):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         cls.ports = json.loads(cls.process.stdout.readline())
         cls.tls = ssl.create_default_context(cafile=cls.ports["ca_file"])
+        # Python before 3.11.4 takes an end without close_notify for a proper one.
+        cls.tls.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
 
     @classmethod
     def tearDownClass(cls):
@@ -154,8 +160,8 @@ class ProviderTest(unittest.TestCase):
         self.preset(preset, **override)
         data, end = self.client(kind=kind).send(
             write("r", self.name)).to_end()
-        # Python's TLS shows an RST as an end without close_notify.
-        if kind == "https" and ending == "reset":
+        # Some versions of Python's TLS show an RST as an end without close_notify.
+        if kind == "https" and ending == "reset" and end == "cut":
             ending = "cut"
         self.assertEqual(end, ending, preset)
         return data
