@@ -4,7 +4,7 @@
 #   make install       install it there
 #   make demo          install what is missing, build, and show the calendar story
 #   make test          install what is missing, build, and run every test
-#   make FAULT_POINTS=1 BUILD=DIR   a test build with named fault points
+#   make FAULT_POINTS=1   a test build with named fault points (after make clean)
 
 EXTENSION = action_reconcile
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(EXTENSION).control)
@@ -15,7 +15,7 @@ ifneq ($(filter demo test,$(MAKECMDGOALS)),)
 .PHONY: demo test
 demo test:
 	@ci/setup
-	@$(MAKE) --no-print-directory PG_CONFIG=$$(ci/setup --print-pg-config) run-$@
+	@$(MAKE) --silent --no-print-directory PG_CONFIG=$$(ci/setup --print-pg-config) run-$@
 
 else
 
@@ -49,10 +49,8 @@ $(INSTALL_SQL): $(sort $(wildcard sql/install/*.sql))
 
 .PHONY: run-demo run-test
 run-demo: all
-	$(MAKE) --no-print-directory install
 	demo/run
-run-test: all
-	$(MAKE) --no-print-directory install
+run-test:
 	test/run
 
 endif

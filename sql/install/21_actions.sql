@@ -41,7 +41,7 @@ CREATE TABLE reconcile.action (
 	transaction xid8 NOT NULL,
 	chain_head bytea NOT NULL,
 	CONSTRAINT action_intent_key CHECK (intent_key ~ '[^[:space:]]' AND length(intent_key) <= 255),
-	CONSTRAINT action_client_reference CHECK (client_reference ~ '^[A-Za-z0-9._~-]{1,200}$'),
+	CONSTRAINT action_client_reference CHECK (client_reference ~ '^[A-Za-z0-9._~-]{1,200}$' AND client_reference NOT IN ('.', '..')),
 	CONSTRAINT action_period CHECK (not_before <= not_after),
 	CONSTRAINT action_payload_size CHECK (pg_column_size(payload) <= 1048576),
 	CONSTRAINT action_chain CHECK (octet_length(chain_head) = 32),
@@ -59,6 +59,7 @@ COMMENT ON COLUMN reconcile.action.queued IS 'An attempt will go out by itself.'
 COMMENT ON COLUMN reconcile.action.gate_us IS 'When the provider may next be asked, on the logical clock of this database, microseconds.';
 COMMENT ON COLUMN reconcile.action.eligible_at IS 'The same for people: not earlier than this.';
 COMMENT ON COLUMN reconcile.action.absence_at IS 'When the lookup was asked on whose negative answer a replacement rests.';
+COMMENT ON COLUMN reconcile.action.absence_boot_us IS 'The same on the clock since boot, microseconds; with absence_lifetime it tells how old that answer is.';
 COMMENT ON COLUMN reconcile.action.version IS 'Counts transitions; equals the version of the last history entry.';
 COMMENT ON COLUMN reconcile.action.chain_head IS 'Hash of the last history entry.';
 
@@ -107,6 +108,8 @@ COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable b
 COMMENT ON COLUMN reconcile.attempt.base_url IS 'The address the attempt was sent to; lookups about it go there.';
 COMMENT ON COLUMN reconcile.attempt.request_hash IS 'SHA-256 over method, path, headers and body as sent.';
 COMMENT ON COLUMN reconcile.attempt.epoch IS 'Which run of the engine sent it.';
+COMMENT ON COLUMN reconcile.attempt.window_us IS 'The consistency window that counts for this attempt, microseconds.';
+COMMENT ON COLUMN reconcile.attempt.late_arrival_us IS 'How long after its end the provider may still execute it, microseconds.';
 COMMENT ON COLUMN reconcile.attempt.gate_us IS 'Until then, on the logical clock of this database in microseconds, a "not found" proves nothing about this attempt.';
 COMMENT ON COLUMN reconcile.attempt.response_body IS 'The first 8 kB of the answer''s body.';
 
@@ -134,15 +137,15 @@ CREATE INDEX lookup_of_action ON reconcile.lookup (action_id, asked_at);
 CREATE INDEX lookup_open ON reconcile.lookup (action_id) WHERE answered_at IS NULL;
 
 CREATE TABLE reconcile.clock (
-	only_row boolean PRIMARY KEY DEFAULT true,
+	lifetime text PRIMARY KEY,
 	elapsed_us bigint NOT NULL,
 	monotonic_us bigint NOT NULL,
-	lifetime text NOT NULL,
-	wall_at timestamptz NOT NULL,
-	CONSTRAINT clock_only_row CHECK (only_row)
+	wall_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE reconcile.clock IS
-	'The durable logical clock, one row, made by the first engine: it counts elapsed time, may be late, and is never ahead. It opens the gates.';
+	'The durable logical clock: it counts elapsed time, may be late, and is never ahead. It opens the gates. One row for each postmaster lifetime that is not yet forgotten; the furthest counts.';
+COMMENT ON COLUMN reconcile.clock.elapsed_us IS 'Elapsed time when last stored, microseconds.';
+COMMENT ON COLUMN reconcile.clock.monotonic_us IS 'The machine''s monotonic clock at that moment, microseconds.';
 COMMENT ON COLUMN reconcile.clock.lifetime IS 'The postmaster lifetime in which monotonic_us was read; another one resumes from elapsed_us.';
 
 CREATE TABLE reconcile.arming (

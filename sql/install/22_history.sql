@@ -13,14 +13,15 @@ CREATE TABLE reconcile.history (
 	actor text NOT NULL,
 	transaction xid8 NOT NULL,
 	previous_hash bytea NOT NULL,
-	hash bytea NOT NULL,
-	PRIMARY KEY (action_id, version, recorded_at)
+	hash bytea NOT NULL
 ) PARTITION BY RANGE (recorded_at);
 COMMENT ON TABLE reconcile.history IS
 	'Every transition of every action, with its evidence and its actor. Appended by trigger, never changed; verify_history() checks the chain.';
 COMMENT ON COLUMN reconcile.history.hash IS 'SHA-256 over this entry and the hash of the one before.';
 
 CREATE TABLE reconcile.history_default PARTITION OF reconcile.history DEFAULT;
+-- An index per partition, none on the parent: what is attached by a restored dump brings its own.
+CREATE UNIQUE INDEX history_default_entry ON reconcile.history_default (action_id, version);
 COMMENT ON TABLE reconcile.history_default IS 'Catches entries outside every monthly partition; should be empty.';
 
 CREATE FUNCTION reconcile.refuse_change() RETURNS trigger
@@ -39,7 +40,7 @@ CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.history_default
 ALTER TABLE reconcile.history_default ENABLE ALWAYS TRIGGER history_no_truncate;
 
 CREATE FUNCTION reconcile.create_history_partitions(months_ahead integer DEFAULT 3) RETURNS integer
-	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE
 	first timestamptz := date_trunc('month', now());
 	low timestamptz;
@@ -56,8 +57,12 @@ BEGIN
 		high := first + make_interval(months => i + 1);
 		CONTINUE WHEN to_regclass('reconcile.' || name) IS NOT NULL
 			OR EXISTS (SELECT FROM reconcile.history_default WHERE recorded_at >= low AND recorded_at < high);
+		-- Who waits for such a lock keeps everybody else waiting behind it: now, or another time.
+		LOCK TABLE reconcile.history IN SHARE UPDATE EXCLUSIVE MODE NOWAIT;
+		LOCK TABLE reconcile.history_default IN ACCESS EXCLUSIVE MODE NOWAIT;
 		EXECUTE format('CREATE TABLE reconcile.%I PARTITION OF reconcile.history FOR VALUES FROM (%L) TO (%L)',
 			name, low, high);
+		EXECUTE format('CREATE UNIQUE INDEX %I ON reconcile.%I (action_id, version)', name || '_entry', name);
 		EXECUTE format('ALTER TABLE reconcile.%I ENABLE ALWAYS TRIGGER history_append_only', name);
 		EXECUTE format('CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.%I
 			FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change()', name);
@@ -65,9 +70,11 @@ BEGIN
 		made := made + 1;
 	END LOOP;
 	RETURN made;
+EXCEPTION WHEN lock_not_available THEN
+	RETURN 0;
 END $$;
 COMMENT ON FUNCTION reconcile.create_history_partitions(integer) IS
-	'Create the monthly partitions of the history up to so many months ahead, with their guards; returns how many were made. A month with entries in history_default already is left there. The engine calls it at its start.';
+	'Create the monthly partitions of the history up to so many months ahead, with their guards; returns how many were made: none while others use the history. A month with entries in history_default already is left there. The engine calls it at its start.';
 
 -- No partition is made here: a member of the extension would be missing when
 -- a dump is restored in another month.

@@ -23,13 +23,11 @@ BEGIN
 	FOR depth IN 1 .. cardinality(reference_path) - 1 LOOP
 		IF body #> reference_path[1:depth] IS NULL THEN
 			body := jsonb_set(body, reference_path[1:depth], '{}', true);
+		ELSIF jsonb_typeof(body #> reference_path[1:depth]) <> 'object' THEN
+			RAISE EXCEPTION 'the client reference cannot be written into the payload at %', reference_path
+				USING ERRCODE = '22023', HINT = format('There is something other than an object at %s.', reference_path[1:depth]);
 		END IF;
 	END LOOP;
-	body := jsonb_set(body, reference_path, to_jsonb(client_reference), true);
-	IF body #>> reference_path IS DISTINCT FROM client_reference THEN
-		RAISE EXCEPTION 'the client reference cannot be written into the payload at %', reference_path
-			USING ERRCODE = '22023', HINT = 'Something other than an object is in the way.';
-	END IF;
-	RETURN body;
+	RETURN jsonb_set(body, reference_path, to_jsonb(client_reference), true);
 END $$;
 COMMENT ON FUNCTION reconcile.render_json(jsonb, text[], text) IS 'The payload with the client reference written into it. Error 22023 if there is no place for it.';

@@ -65,7 +65,8 @@ BEGIN
 	path := reconcile.render(op.path, 'path', client_reference, payload);
 	headers := reconcile.render_headers(op.headers, client_reference, payload);
 	IF op.body_template IS NOT NULL THEN
-		body := reconcile.render(op.body_template, 'text', client_reference, payload);
+		body := reconcile.render(op.body_template, CASE WHEN op.headers::text ILIKE '%json%' THEN 'json' ELSE 'text' END,
+			client_reference, payload);
 	ELSIF op.reference_body_path IS NOT NULL THEN
 		body := reconcile.render_json(payload, op.reference_body_path, client_reference)::text;
 	ELSIF op.method <> 'DELETE' THEN
@@ -155,13 +156,16 @@ BEGIN
 	END IF;
 	IF NEW.base_url IS DISTINCT FROM OLD.base_url THEN
 		SELECT count(*) INTO open_actions FROM reconcile.action a
-		 WHERE a.provider = OLD.provider AND a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+		 WHERE a.provider = OLD.provider AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
+			OR a.state = 'planned' AND a.attempts > 0);
 		IF open_actions > 0 THEN
 			RAISE EXCEPTION 'the address of provider "%" cannot change while % of its actions are unresolved', OLD.provider, open_actions
 				USING ERRCODE = '55000', HINT = 'Their lookups must go where the attempts went. Settle them first, or define a new provider.';
 		END IF;
 	END IF;
-	IF NEW.paused_at IS NOT DISTINCT FROM OLD.paused_at THEN
+	-- A pause is no change of what the provider is.
+	IF to_jsonb(NEW) - '{version,paused_at,paused_reason}'::text[] IS DISTINCT FROM
+		to_jsonb(OLD) - '{version,paused_at,paused_reason}'::text[] THEN
 		NEW.version := OLD.version + 1;
 	END IF;
 	RETURN NEW;
@@ -170,13 +174,31 @@ COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version
 CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
 
+CREATE FUNCTION reconcile.check_found_proves(op reconcile.operation) RETURNS void
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF op.method NOT IN ('POST', 'PUT') THEN
+		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: a % makes nothing that could be found', op.operation, op.method
+			USING ERRCODE = '22023', HINT = 'Without a lookup rule its unknown outcomes go to manual_review.';
+	END IF;
+	IF position('{client_reference}' in op.path) = 0 AND
+		(op.method = 'PUT' OR (op.reference_body_path IS NULL
+			AND position('{client_reference}' in op.headers::text || coalesce(op.body_template, '')) = 0)) THEN
+		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: it does not send one', op.operation
+			USING ERRCODE = '22023', HINT = CASE op.method WHEN 'PUT' THEN 'A PUT must have {client_reference} in its path, so that what is found there is ours.'
+				ELSE 'Put {client_reference} into path, headers or body_template, or set reference_body_path.' END;
+	END IF;
+END $$;
+COMMENT ON FUNCTION reconcile.check_found_proves(reconcile.operation) IS
+	'Error 22023 unless an object found by the client reference proves that the operation was carried out.';
+
 CREATE FUNCTION reconcile.operation_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF TG_OP = 'DELETE' THEN
 		IF EXISTS (SELECT FROM reconcile.action a WHERE a.operation = OLD.operation) THEN
 			RAISE EXCEPTION 'operation "%" cannot be deleted: it has actions', OLD.operation
-				USING ERRCODE = '55000', HINT = 'What was done with it stays explained by it. Revoke its use instead.';
+				USING ERRCODE = '55000', HINT = 'What was done with it stays explained by it.';
 		END IF;
 		RETURN OLD;
 	END IF;
@@ -188,6 +210,9 @@ BEGIN
 		NEW.version := OLD.version + 1;
 	END IF;
 	PERFORM reconcile.check_header_names(NEW.headers);
+	IF EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = NEW.operation) THEN
+		PERFORM reconcile.check_found_proves(NEW);
+	END IF;
 	RETURN NEW;
 END $$;
 COMMENT ON FUNCTION reconcile.operation_changed() IS 'Trigger: counts the version of an operation; refuses what could not be sent or explained. SQLSTATE 55000 or 22023.';
@@ -196,12 +221,35 @@ CREATE TRIGGER operation_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.
 
 CREATE FUNCTION reconcile.lookup_rule_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	op reconcile.operation;
+	open_actions bigint;
 BEGIN
+	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.operation IS DISTINCT FROM OLD.operation THEN
+		SELECT count(*) INTO open_actions FROM reconcile.action a
+		 WHERE a.operation = OLD.operation AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
+			OR a.absence_at IS NOT NULL AND a.state IN ('planned', 'safe_to_retry'));
+		IF open_actions > 0 THEN
+			RAISE EXCEPTION 'the lookup rule of operation "%" cannot go while % of its actions rest on it', OLD.operation, open_actions
+				USING ERRCODE = '55000', HINT = 'Settle them first, or change the rule.';
+		END IF;
+		IF TG_OP = 'DELETE' THEN
+			RETURN OLD;
+		END IF;
+	END IF;
+	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = NEW.operation;
+	IF FOUND THEN				-- otherwise the foreign key speaks
+		PERFORM reconcile.check_found_proves(op);
+	END IF;
 	PERFORM reconcile.check_header_names(NEW.headers);
+	-- A question knows the reference only.
+	PERFORM reconcile.render(NEW.path, 'path', 'reference', '{}');
+	PERFORM reconcile.render_headers(NEW.headers, 'reference', '{}');
 	RETURN NEW;
 END $$;
-COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS 'Trigger: refuses headers that could not be sent. SQLSTATE 22023.';
-CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE ON reconcile.lookup_rule
+COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS
+	'Trigger: refuses questions that could not be made or whose answer would prove nothing (22023), and taking away a rule that actions rest on (55000).';
+CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
 	FOR EACH ROW EXECUTE FUNCTION reconcile.lookup_rule_changed();
 
 CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_reference text, payload jsonb,

@@ -72,7 +72,7 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 COMMENT ON VIEW reconcile.unresolved IS 'Every action that is DENIED_UNRESOLVED: why, since when, and what happens next.';
 
 CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text)
-	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT;
+	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION reconcile.engine() IS
 	'Is this database''s worker alive, who holds the engine lock, and may the engine send? Reads the token file.';
 

@@ -75,7 +75,7 @@ BEGIN
 		USING ERRCODE = 'serialization_failure', HINT = 'Submit it again.';
 END $$;
 COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) IS
-	'Record an intent. An unresolved action with the same intent_key, or without one the same fingerprint, comes back instead of a second one (joined); on_duplicate => new records a deliberate repetition. Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
+	'Record an intent. The action with the same intent_key, or without a key the unresolved one with the same fingerprint, comes back instead of a second one (joined); one that was proven not to have happened is queued again; on_duplicate => new records a deliberate repetition. Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
 
 CREATE FUNCTION reconcile.person_step(action_id uuid, event text, allowed reconcile.state[], target reconcile.state, reason text)
 	RETURNS reconcile.state
@@ -83,6 +83,7 @@ CREATE FUNCTION reconcile.person_step(action_id uuid, event text, allowed reconc
 #variable_conflict use_column
 DECLARE
 	a reconcile.action;
+	new_status reconcile.status;
 BEGIN
 	IF $5 IS NULL OR $5 !~ '[^[:space:]]' THEN
 		RAISE EXCEPTION 'a reason is required to % action "%"', $2, $1
@@ -106,9 +107,14 @@ BEGIN
 		standing = CASE WHEN $4 IN ('planned', 'outcome_unknown') THEN 'pending/pending'::reconcile.standing
 			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
 		queued = ($4 = 'planned'), due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
-		gate_us = coalesce(x.gate_us, 0), inconclusives = 0, negatives = 0,
-		evidence = jsonb_build_object('reason', $5)
-	 WHERE x.action_id = $1;
+		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
+			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
+		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $5)
+	 WHERE x.action_id = $1
+	 RETURNING reconcile.resolved_status(x.standing) INTO new_status;
+	IF new_status <> reconcile.resolved_status(a.standing) THEN
+		PERFORM pg_notify('reconcile', json_build_object('action_id', $1, 'state', $4, 'status', new_status)::text);
+	END IF;
 	RETURN $4;
 END $$;
 COMMENT ON FUNCTION reconcile.person_step(uuid, text, reconcile.state[], reconcile.state, text) IS
@@ -127,10 +133,19 @@ COMMENT ON FUNCTION reconcile.replace(uuid, text) IS
 	'Queue a replacement of an action that was proven not to have happened. The provider is asked again first if that proof is older than a minute. Error 55000 in any other state.';
 
 CREATE FUNCTION reconcile.look_up_now(action_id uuid, reason text) RETURNS reconcile.state
-	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT reconcile.person_step($1, 'look_up_now', '{manual_review}',
-		(SELECT CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END
-		   FROM reconcile.action a WHERE a.action_id = $1), $2) $$;
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+	a reconcile.action;
+BEGIN
+	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1;
+	IF a.state = 'manual_review' AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation) THEN
+		RAISE EXCEPTION 'action "%" cannot be looked up: operation "%" has no lookup rule', $1, a.operation
+			USING ERRCODE = '55000', HINT = 'Define one in reconcile.lookup_rule, if the provider can be asked.';
+	END IF;
+	RETURN reconcile.person_step($1, 'look_up_now', '{manual_review}',
+		CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END, $2);
+END $$;
 COMMENT ON FUNCTION reconcile.look_up_now(uuid, text) IS
 	'Start another round of lookups for an action in manual_review; still never before its gate. Error 55000 in any other state.';
 
@@ -163,7 +178,7 @@ END $$;
 COMMENT ON FUNCTION reconcile.resume(text) IS 'Send to a provider again.';
 
 CREATE FUNCTION reconcile.arm(reason text) RETURNS void
-	AS 'MODULE_PATHNAME', 'ar_arm' LANGUAGE C VOLATILE;
+	AS 'MODULE_PATHNAME', 'ar_arm' LANGUAGE C VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION reconcile.arm(text) IS
 	'Allow this database to send: writes a fresh token into the file in action_reconcile.arming_dir. A copy of the database has no such file and sends nothing. Errors: 22023 no reason, 55000 no usable directory.';
 

@@ -44,6 +44,11 @@ GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), re
 
 GRANT INSERT (action_id, operation, payload, intent_key, client_reference, deliberate_repeat, not_before, not_after)
 	ON reconcile.action TO reconcile_submitter;
+-- For INSERT ... RETURNING action_id. Row security hides the rows of others; the extension's own functions are above it.
+GRANT SELECT (action_id) ON reconcile.action TO reconcile_submitter;
+ALTER TABLE reconcile.action ENABLE ROW LEVEL SECURITY;
+CREATE POLICY action_visible ON reconcile.action FOR SELECT USING (reconcile.may_see(submitter));
+CREATE POLICY action_insert ON reconcile.action FOR INSERT WITH CHECK (submitter = session_user);
 GRANT EXECUTE ON FUNCTION reconcile.new_action_id(),
 	reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) TO reconcile_submitter;
 

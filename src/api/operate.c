@@ -6,7 +6,6 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
-#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -48,9 +47,7 @@ ar_arm(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a reason is required to arm a database"),
 				 errhint("Say why this database, and not a copy of it, is the one that acts.")));
-	SPI_connect();
 	ar_arming_arm(reason);
-	SPI_finish();
 	ar_wake_at_commit();
 	PG_RETURN_VOID();
 }
@@ -70,21 +67,11 @@ ar_engine_state(PG_FUNCTION_ARGS)
 	bool		nulls[4] = {0};
 	int			worker = ar_wake_worker_pid();
 	int			holder = ar_engine_lock_holder();
-	int64		epoch;
 	const char *problem;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	SPI_connect();
-	problem = ar_arming_problem(&epoch);
-	if (problem != NULL)
-	{
-		char	   *copy = SPI_palloc(strlen(problem) + 1);
-
-		strcpy(copy, problem);
-		problem = copy;
-	}
-	SPI_finish();
+	problem = ar_arming_state();
 	values[0] = Int32GetDatum(worker);
 	nulls[0] = worker == 0;
 	values[1] = Int32GetDatum(holder);
@@ -137,7 +124,6 @@ wait_until(const pg_uuid_t *action_id, int64 until)
 {
 	while (ar_store_visibility(action_id) != AR_RESOLVED)
 	{
-		SPI_freetuptable(SPI_tuptable);
 		if (ar_wake_wait(until))
 			return false;
 	}
@@ -152,7 +138,6 @@ ar_wait_until_resolved(PG_FUNCTION_ARGS)
 	int64		until;
 	volatile bool resolved = false;
 
-	SPI_connect();
 	check_wait(&action_id, timeout);
 	until = ar_monotonic_us() + timeout;
 	PG_TRY();
@@ -164,7 +149,6 @@ ar_wait_until_resolved(PG_FUNCTION_ARGS)
 		ar_wake_wait_end();
 	}
 	PG_END_TRY();
-	SPI_finish();
 	PG_RETURN_BOOL(resolved);
 }
 
@@ -177,7 +161,6 @@ run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
 		int64		left = until - ar_monotonic_us();
 		long		sleep = ar_engine_sleep_ms(engine);
 
-		ar_wake_waiters();
 		if (left <= 0 || (stop_when_idle && ar_engine_is_idle(engine) && ar_engine_has_nothing_due(engine)))
 			break;
 		left = left / 1000 + 1;
@@ -189,19 +172,33 @@ run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
 }
 
 static Datum
-run_result(FunctionCallInfo fcinfo, int holder, const ArEngineCounts *counts)
+run_result(TupleDesc descriptor, int holder, const ArEngineCounts *counts)
 {
-	TupleDesc	descriptor;
 	Datum		values[4];
 	bool		nulls[4] = {holder == 0, false, false, false};
 
-	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = Int32GetDatum(holder);
 	values[1] = Int32GetDatum((int32) counts->sent);
 	values[2] = Int32GetDatum((int32) counts->answered);
 	values[3] = Int32GetDatum((int32) counts->asked);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+	return HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls));
+}
+
+/*
+ * The row type of the result, found before the engine runs: the extension may
+ * be dropped meanwhile.
+ */
+static TupleDesc
+result_descriptor(FunctionCallInfo fcinfo)
+{
+	MemoryContext caller = MemoryContextSwitchTo(fcinfo->flinfo->fn_mcxt);
+	TupleDesc	descriptor;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	descriptor = BlessTupleDesc(CreateTupleDescCopy(descriptor));
+	MemoryContextSwitchTo(caller);
+	return descriptor;
 }
 
 /* Become the engine and run it; the pid of the holder if another process is the engine. */
@@ -254,8 +251,10 @@ ar_run(PG_FUNCTION_ARGS)
 {
 	ArEngineCounts counts = {0};
 	volatile int holder = 0;
+	TupleDesc	descriptor;
 
 	check_run(fcinfo);
+	descriptor = result_descriptor(fcinfo);
 	PG_TRY();
 	{
 		holder = become_engine(elapsed_us(PG_GETARG_INTERVAL_P(0)), PG_ARGISNULL(1) || PG_GETARG_BOOL(1), &counts);
@@ -266,5 +265,5 @@ ar_run(PG_FUNCTION_ARGS)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return run_result(fcinfo, holder, &counts);
+	return run_result(descriptor, holder, &counts);
 }

@@ -32,11 +32,13 @@ ar_render(PG_FUNCTION_ARGS)
 		part = AR_PART_HEADER;
 	else if (strcmp(part_name, "text") == 0)
 		part = AR_PART_TEXT;
+	else if (strcmp(part_name, "json") == 0)
+		part = AR_PART_JSON;
 	else
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a request has no part \"%s\"", part_name),
-				 errhint("The parts are path, header and text.")));
+				 errhint("The parts are path, header, text and json.")));
 	PG_RETURN_TEXT_P(cstring_to_text(ar_template_fill(template, part, client_reference, payload)));
 }
 

@@ -174,6 +174,13 @@ ar_event_is_possible(int subject, ArState from, ArEvent event)
 }
 
 bool
+ar_event_keeps_standing(ArEvent event)
+{
+	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM ||
+		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN;
+}
+
+bool
 ar_queue_may_become(bool was_queued, ArEvent event, ArState to, bool is_queued)
 {
 	if (is_queued != (to == AR_PLANNED) && to != AR_RECONCILING)

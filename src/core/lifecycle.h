@@ -97,6 +97,9 @@ extern bool ar_event_is_possible(int subject, ArState from, ArEvent event);
  */
 extern bool ar_queue_may_become(bool was_queued, ArEvent event, ArState to, bool is_queued);
 
+/* Must the standing stay as it is through this event? A person's wish proves nothing. */
+extern bool ar_event_keeps_standing(ArEvent event);
+
 /* Is this standing one that the state may have? */
 extern bool ar_state_allows_standing(ArState state, ArStanding standing);
 

@@ -19,7 +19,7 @@
 int
 ar_ask_claim(ArEngine *engine, ArQuestion ***questions)
 {
-	int			room = LOOKUP_LIMIT - engine->flying_lookups;
+	int			room = LOOKUP_LIMIT - engine->open_lookups;
 
 	if (room <= 0)
 		return 0;
@@ -29,14 +29,14 @@ ar_ask_claim(ArEngine *engine, ArQuestion ***questions)
 static void
 start_one(ArEngine *engine, ArQuestion *q)
 {
-	ArFlight   *flight = ar_flight_take_off(engine, NULL, q);
+	ArErrand   *errand = ar_errand_begin(engine, NULL, q);
 	ArHeader   *headers = palloc(sizeof(ArHeader) * Max(q->header_strings / 2, 1));
 	ArRequest	request = {0};
 	char		error[256];
 
 	if (q->path == NULL)
 	{
-		ar_flight_land(engine, flight, NULL, "the question cannot be made from the rule");
+		ar_errand_end(engine, errand, NULL, "the question cannot be made from the rule");
 		return;
 	}
 	for (int i = 0; i < q->header_strings / 2; i++)
@@ -55,9 +55,9 @@ start_one(ArEngine *engine, ArQuestion *q)
 	request.timeout_ms = Max(q->timeout_us / 1000, 1);
 	request.max_body_bytes = q->max_response_bytes;
 	request.keep_header = q->artifact_header;
-	request.cookie = flight;
+	request.cookie = errand;
 	if (!ar_transport_start(engine->transport, &request, error, sizeof(error)))
-		ar_flight_land(engine, flight, NULL, error);
+		ar_errand_end(engine, errand, NULL, error);
 }
 
 void
@@ -145,7 +145,11 @@ choose_step(const ArQuestion *q, ArAnswer *answer)
 			answer->step = AR_STEP_FOUND;
 			return;
 		case AR_LOOKUP_AMBIGUOUS:
-			answer->step = AR_STEP_GIVE_UP;
+			/* Each of them carries our full reference: it happened, and more than once. */
+			answer->step = AR_STEP_FOUND;
+			ereport(LOG,
+					(errmsg("provider \"%s\" shows %d objects with reference \"%s\"",
+							q->provider, answer->matches, q->client_reference)));
 			return;
 		case AR_LOOKUP_ABSENT:
 			/* It was taken and cannot be found: a contradiction, which no repetition of the question makes an absence. */
@@ -165,9 +169,9 @@ choose_step(const ArQuestion *q, ArAnswer *answer)
 }
 
 static char *
-describe(const ArFlight *flight, const ArAnswer *answer)
+describe(const ArErrand *errand, const ArAnswer *answer)
 {
-	const ArQuestion *q = flight->question;
+	const ArQuestion *q = errand->question;
 	StringInfoData json;
 
 	initStringInfo(&json);
@@ -176,17 +180,19 @@ describe(const ArFlight *flight, const ArAnswer *answer)
 	appendStringInfo(&json, ", \"asked_us\": " INT64_FORMAT ", \"gate_us\": " INT64_FORMAT, q->asked_us, q->last_gate_us);
 	if (answer->http_status != 0)
 		appendStringInfo(&json, ", \"http_status\": %d", answer->http_status);
+	if (answer->matches > 1)
+		appendStringInfo(&json, ", \"duplicates\": %d", answer->matches);
 	if (answer->result == AR_LOOKUP_ABSENT)
 		appendStringInfo(&json, ", \"negatives\": %d, \"canary\": \"no canary\"", q->negatives + 1);
-	if (flight->start_problem != NULL)
+	if (errand->start_problem != NULL)
 	{
 		appendStringInfoString(&json, ", \"problem\": ");
-		escape_json(&json, ar_answer_text_is_clean(flight->start_problem) ? flight->start_problem : "(not printable)");
+		escape_json(&json, ar_answer_text_is_clean(errand->start_problem) ? errand->start_problem : "(not printable)");
 	}
-	if (flight->exchange != NULL && flight->exchange->error[0] != '\0' && ar_answer_text_is_clean(flight->exchange->error))
+	if (errand->exchange != NULL && errand->exchange->error[0] != '\0' && ar_answer_text_is_clean(errand->exchange->error))
 	{
 		appendStringInfoString(&json, ", \"error\": ");
-		escape_json(&json, flight->exchange->error);
+		escape_json(&json, errand->exchange->error);
 	}
 	appendStringInfoString(&json, "}}");
 	return json.data;
@@ -194,10 +200,10 @@ describe(const ArFlight *flight, const ArAnswer *answer)
 
 /* What an answer proves and what follows.  Palloc'ed in the current context; needs a transaction. */
 void
-ar_ask_describe_answer(const ArFlight *flight, ArAnswer *answer)
+ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer)
 {
-	const ArQuestion *q = flight->question;
-	const ArExchange *x = flight->exchange;
+	const ArQuestion *q = errand->question;
+	const ArExchange *x = errand->exchange;
 	ArLookupFacts facts;
 	ArMatch		match;
 
@@ -206,8 +212,8 @@ ar_ask_describe_answer(const ArFlight *flight, ArAnswer *answer)
 	answer->result = ar_lookup_judge(&facts, &answer->reason);
 	answer->http_status = x ? x->facts.http_status : 0;
 	answer->matches = match.matches;
-	if (answer->result == AR_LOOKUP_FOUND)
+	if (answer->matches > 0 && answer->result != AR_LOOKUP_INCONCLUSIVE)
 		answer->artifact_id = match.artifact_id ? match.artifact_id : q->client_reference;
 	choose_step(q, answer);
-	answer->evidence = describe(flight, answer);
+	answer->evidence = describe(errand, answer);
 }

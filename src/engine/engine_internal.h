@@ -14,17 +14,20 @@
 #include "store/question.h"
 #include "transport/transport.h"
 
+#define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
+#define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
+
 /* One transfer, from its claim to its record: a write or a lookup. */
-typedef struct ArFlight
+typedef struct ArErrand
 {
-	dlist_node	node;			/* in flying or landed */
+	dlist_node	node;			/* in open or ended */
 	ArDispatch *dispatch;		/* a write, or */
 	ArQuestion *question;		/* a lookup */
-	ArExchange *exchange;		/* once landed; NULL if it could not be started */
+	ArExchange *exchange;		/* once ended; NULL if it could not be started */
 	char	   *start_problem;	/* then why */
 	int			record_failures;	/* times its result could not be stored */
 	int64		retry_at_us;	/* monotonic; 0: at once */
-} ArFlight;
+} ArErrand;
 
 struct ArEngine
 {
@@ -37,12 +40,12 @@ struct ArEngine
 	bool		one_by_one;		/* a batch failed: record each result on its own */
 	bool		nothing_due;
 	ArTransport *transport;
-	dlist_head	flying;
-	dlist_head	landed;
-	int			flying_writes;
-	int			flying_lookups;
-	int			landed_count;
-	int64		landed_since_us;	/* monotonic time of the oldest unrecorded result */
+	dlist_head	open;
+	dlist_head	ended;
+	int			open_writes;
+	int			open_lookups;
+	int			ended_count;
+	int64		ended_since_us;	/* monotonic time of the oldest unrecorded result */
 	/* sending */
 	int64		epoch;
 	const char *disarmed_because;	/* in context; NULL: armed */
@@ -54,43 +57,45 @@ struct ArEngine
 	int			checked_size;
 	/* time, monotonic */
 	int64		look_at_us;		/* next due work; -1: none in sight */
-	int64		save_clock_at_us;	/* -1: no gate is waited for */
+	bool		gate_waited_for;	/* a gate opens later: the clock is to be kept */
+	int64		clock_saved_us;
 	int64		busy_until_us;	/* tables are locked: no transaction before */
 	int			busy_count;
 	ArEngineCounts counts;
 };
 
 /* gate.c: the last-instant check. None throws. */
-extern ArSendDecision ar_gate_may_send(void *engine, void *flight);
+extern ArSendDecision ar_gate_may_send(void *engine, void *errand);
 extern void ar_gate_after_call(void *engine);
 extern void ar_gate_drive(ArEngine *engine);
 
 /* send.c: claiming and starting. Claiming needs an open engine transaction; may ereport. */
 extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
 extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
-extern ArTransferClass ar_send_classify(const ArFlight *flight);
-extern void ar_send_describe_end(const ArFlight *flight, ArAttemptEnd *end);
+extern ArTransferClass ar_send_classify(const ArErrand *errand);
+extern void ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end);
 
 /* ask.c: lookups. */
 extern int	ar_ask_claim(ArEngine *engine, ArQuestion ***questions);
 extern void ar_ask_start(ArEngine *engine, ArQuestion **questions, int count);
-extern void ar_ask_describe_answer(const ArFlight *flight, ArAnswer *answer);
+extern void ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer);
 
 /* record.c: putting results into the database. */
 extern bool ar_record_is_due(const ArEngine *engine);
-extern int	ar_record_ready(ArEngine *engine, ArFlight ***flights);
-extern void ar_record_batch(ArEngine *engine, ArFlight **flights, int count, bool *done);	/* in the open transaction */
-extern void ar_record_committed(ArEngine *engine, ArFlight **flights, int count, const bool *done);
+extern int	ar_record_ready(ArEngine *engine, ArErrand ***errands);
+extern void ar_record_batch(ArEngine *engine, ArErrand **errands, int count, bool *done);	/* in the open transaction */
+extern void ar_record_committed(ArEngine *engine, ArErrand **errands, int count, const bool *done);
 extern void ar_record_one_by_one(ArEngine *engine); /* in transactions of its own */
 
-/* flight.c: the two lists. */
-extern ArFlight *ar_flight_take_off(ArEngine *engine, ArDispatch *dispatch, ArQuestion *question);
-extern void ar_flight_land(ArEngine *engine, ArFlight *flight, ArExchange *exchange, const char *start_problem);
-extern void ar_flight_free(ArEngine *engine, ArFlight *flight);
-extern int	ar_flight_open_counts(const ArEngine *engine, ArOpenCount **counts);
+/* errand.c: the two lists. */
+extern ArErrand *ar_errand_begin(ArEngine *engine, ArDispatch *dispatch, ArQuestion *question);
+extern void ar_errand_end(ArEngine *engine, ArErrand *errand, ArExchange *exchange, const char *start_problem);
+extern void ar_errand_free(ArEngine *engine, ArErrand *errand);
+extern int	ar_errand_open_counts(const ArEngine *engine, ArOpenCount **counts);
 
 /* engine.c */
 extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */
+extern void ar_engine_log_error(void);	/* in a PG_CATCH */
 extern void ar_engine_swallow_error(ArEngine *engine);	/* in a PG_CATCH: log it, roll back; rethrows a cancel */
 
 #endif							/* AR_ENGINE_INTERNAL_H */

@@ -39,8 +39,8 @@ ArSendDecision
 ar_gate_may_send(void *owner, void *cookie)
 {
 	ArEngine   *engine = owner;
-	ArFlight   *flight = cookie;
-	ArDispatch *dispatch = flight->dispatch;
+	ArErrand   *errand = cookie;
+	ArDispatch *dispatch = errand->dispatch;
 	MemoryContext context = CurrentMemoryContext;
 
 	dispatch->check_done = true;
@@ -59,9 +59,9 @@ ar_gate_may_send(void *owner, void *cookie)
 	PG_CATCH();
 	{
 		/* The transaction is lost; it is rolled back when libcurl has returned. */
+		HOLD_INTERRUPTS();		/* the error has cleared the count */
 		MemoryContextSwitchTo(context);
-		EmitErrorReport();
-		FlushErrorState();
+		ar_engine_log_error();
 		engine->check_broken = true;
 		dispatch->refusal = "the state could not be read again";
 	}
@@ -133,5 +133,5 @@ ar_gate_drive(ArEngine *engine)
 		ereport(ERROR,
 				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 				 errmsg("the HTTP transport cannot go on: %s", ar_transport_failure(engine->transport)),
-				 errhint("What was in flight is outcome_unknown and will be looked up.")));
+				 errhint("What was in errand is outcome_unknown and will be looked up.")));
 }

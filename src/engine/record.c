@@ -23,14 +23,14 @@
 #define STORE_ATTEMPTS		3
 
 static bool
-is_ready(const ArFlight *flight, int64 now)
+is_ready(const ArErrand *errand, int64 now)
 {
-	return flight->retry_at_us <= now;
+	return errand->retry_at_us <= now;
 }
 
 /*
  * A few milliseconds of patience make batches, and batches make speed; alone
- * in the air, nobody is waited for.
+ * on its way, nobody is waited for.
  */
 bool
 ar_record_is_due(const ArEngine *engine)
@@ -38,24 +38,24 @@ ar_record_is_due(const ArEngine *engine)
 	int64		now;
 	dlist_iter	iter;
 
-	if (engine->landed_count == 0)
+	if (engine->ended_count == 0)
 		return false;
 	now = ar_monotonic_us();
-	if (engine->landed_count < RECORD_BATCH && engine->flying_writes > engine->landed_count &&
-		now - engine->landed_since_us < RECORD_DELAY_US)
+	if (engine->ended_count < RECORD_BATCH && engine->open_writes > engine->ended_count &&
+		now - engine->ended_since_us < RECORD_DELAY_US)
 		return false;
-	dlist_foreach(iter, (dlist_head *) &engine->landed)
+	dlist_foreach(iter, (dlist_head *) &engine->ended)
 	{
-		if (is_ready(dlist_container(ArFlight, node, iter.cur), now))
+		if (is_ready(dlist_container(ArErrand, node, iter.cur), now))
 			return true;
 	}
 	return false;
 }
 
 static void
-postpone(ArFlight *flight, int64 pause_us)
+postpone(ArErrand *errand, int64 pause_us)
 {
-	flight->retry_at_us = ar_monotonic_us() + pause_us;
+	errand->retry_at_us = ar_monotonic_us() + pause_us;
 }
 
 /* What could not be stored as it is becomes an unknown outcome: that is true, and safe. */
@@ -73,16 +73,16 @@ degrade(ArAttemptEnd *end)
 
 /* The ends of the given writes, as they are to be stored now. Needs a transaction. */
 static ArAttemptEnd *
-describe_ends(ArFlight **flights, int count)
+describe_ends(ArErrand **errands, int count)
 {
 	ArAttemptEnd *ends = palloc(sizeof(ArAttemptEnd) * Max(count, 1));
 
 	for (int i = 0; i < count; i++)
 	{
-		const ArDispatch *d = flights[i]->dispatch;
+		const ArDispatch *d = errands[i]->dispatch;
 
-		ar_send_describe_end(flights[i], &ends[i]);
-		if (flights[i]->record_failures >= STORE_ATTEMPTS)
+		ar_send_describe_end(errands[i], &ends[i]);
+		if (errands[i]->record_failures >= STORE_ATTEMPTS)
 		{
 			degrade(&ends[i]);
 			ends[i].gate_in_us = d->late_arrival_us + d->window_us;
@@ -93,13 +93,13 @@ describe_ends(ArFlight **flights, int count)
 }
 
 /*
- * Record these flights in the open transaction.  done[i] says which are dealt
+ * Record these errands in the open transaction.  done[i] says which are dealt
  * with once it commits.
  */
 static void
-record_in_transaction(ArEngine *engine, ArFlight **flights, int count, bool *done)
+record_in_transaction(ArEngine *engine, ArErrand **errands, int count, bool *done)
 {
-	ArFlight  **writes = palloc(sizeof(ArFlight *) * Max(count, 1));
+	ArErrand  **writes = palloc(sizeof(ArErrand *) * Max(count, 1));
 	int		   *places = palloc(sizeof(int) * Max(count, 1));
 	int			write_count = 0;
 	ArAttemptEnd *ends;
@@ -110,17 +110,17 @@ record_in_transaction(ArEngine *engine, ArFlight **flights, int count, bool *don
 	for (int i = 0; i < count; i++)
 	{
 		done[i] = false;
-		if (flights[i]->dispatch != NULL)
+		if (errands[i]->dispatch != NULL)
 		{
 			places[write_count] = i;
-			writes[write_count++] = flights[i];
+			writes[write_count++] = errands[i];
 		}
 		else
 		{
 			ArAnswer	answer;
 
-			ar_ask_describe_answer(flights[i], &answer);
-			done[i] = ar_store_record_answer(flights[i]->question, &answer);
+			ar_ask_describe_answer(errands[i], &answer);
+			done[i] = ar_store_record_answer(errands[i]->question, &answer);
 		}
 	}
 	if (write_count == 0)
@@ -144,64 +144,64 @@ record_in_transaction(ArEngine *engine, ArFlight **flights, int count, bool *don
 
 /* After the commit: what is stored may go, what was locked is tried again. */
 static void
-settle(ArEngine *engine, ArFlight **flights, int count, const bool *done)
+settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 {
 	for (int i = 0; i < count; i++)
 	{
 		if (!done[i])
 		{
-			postpone(flights[i], LOCKED_RETRY_US);
+			postpone(errands[i], LOCKED_RETRY_US);
 			continue;
 		}
-		if (flights[i]->question != NULL)
+		if (errands[i]->question != NULL)
 			engine->counts.asked++;
-		else if (ar_send_classify(flights[i]) == AR_TRANSFER_ANSWERED)
+		else if (ar_send_classify(errands[i]) == AR_TRANSFER_ANSWERED)
 			engine->counts.answered++;
-		ar_flight_free(engine, flights[i]);
+		ar_errand_free(engine, errands[i]);
 	}
-	engine->landed_since_us = ar_monotonic_us();
+	engine->ended_since_us = ar_monotonic_us();
 	/* Room has been made, gates have been set. */
 	engine->look_for_work = true;
 }
 
-/* The flights whose result may be tried now; palloc'ed. */
+/* The errands whose result may be tried now; palloc'ed. */
 int
-ar_record_ready(ArEngine *engine, ArFlight ***flights)
+ar_record_ready(ArEngine *engine, ArErrand ***errands)
 {
 	int64		now = ar_monotonic_us();
 	int			count = 0;
 	dlist_iter	iter;
 
-	*flights = palloc(sizeof(ArFlight *) * Max(engine->landed_count, 1));
-	dlist_foreach(iter, &engine->landed)
+	*errands = palloc(sizeof(ArErrand *) * Max(engine->ended_count, 1));
+	dlist_foreach(iter, &engine->ended)
 	{
-		ArFlight   *flight = dlist_container(ArFlight, node, iter.cur);
+		ArErrand   *errand = dlist_container(ArErrand, node, iter.cur);
 
-		if (is_ready(flight, now))
-			(*flights)[count++] = flight;
+		if (is_ready(errand, now))
+			(*errands)[count++] = errand;
 	}
 	return count;
 }
 
 void
-ar_record_batch(ArEngine *engine, ArFlight **flights, int count, bool *done)
+ar_record_batch(ArEngine *engine, ArErrand **errands, int count, bool *done)
 {
-	record_in_transaction(engine, flights, count, done);
+	record_in_transaction(engine, errands, count, done);
 	if (count > 0)
 		ar_fault_point("record_before_commit");
 }
 
 void
-ar_record_committed(ArEngine *engine, ArFlight **flights, int count, const bool *done)
+ar_record_committed(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 {
 	if (count > 0)
 		ar_fault_point("record_after_commit");
-	settle(engine, flights, count, done);
+	settle(engine, errands, count, done);
 }
 
 /* One result in a transaction of its own. */
 static void
-record_one(ArEngine *engine, ArFlight *flight)
+record_one(ArEngine *engine, ArErrand *errand)
 {
 	MemoryContext context = CurrentMemoryContext;
 	bool		done = false;
@@ -210,27 +210,27 @@ record_one(ArEngine *engine, ArFlight *flight)
 		return;
 	PG_TRY();
 	{
-		record_in_transaction(engine, &flight, 1, &done);
+		record_in_transaction(engine, &errand, 1, &done);
 		ar_tx_commit();
 	}
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
 		ar_engine_swallow_error(engine);
-		flight->record_failures++;
-		postpone(flight, ar_backoff_us(1000000, 60000000, flight->record_failures, 0.5));
+		errand->record_failures++;
+		postpone(errand, ar_backoff_us(1000000, 60000000, errand->record_failures, 0.5));
 		return;
 	}
 	PG_END_TRY();
-	settle(engine, &flight, 1, &done);
+	settle(engine, &errand, 1, &done);
 }
 
 void
 ar_record_one_by_one(ArEngine *engine)
 {
-	ArFlight  **flights;
-	int			count = ar_record_ready(engine, &flights);
+	ArErrand  **errands;
+	int			count = ar_record_ready(engine, &errands);
 
 	for (int i = 0; i < count && !engine->gone; i++)
-		record_one(engine, flights[i]);
+		record_one(engine, errands[i]);
 }

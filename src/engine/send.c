@@ -19,7 +19,7 @@ int
 ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
 {
 	ArOpenCount *open;
-	int			open_count = ar_flight_open_counts(engine, &open);
+	int			open_count = ar_errand_open_counts(engine, &open);
 
 	return ar_store_claim(engine->turn_context, open, open_count, engine->epoch, CLAIM_LIMIT, dispatches);
 }
@@ -42,13 +42,13 @@ make_headers(char **strings, int count, int *header_count)
 static void
 start_one(ArEngine *engine, ArDispatch *d)
 {
-	ArFlight   *flight = ar_flight_take_off(engine, d, NULL);
+	ArErrand   *errand = ar_errand_begin(engine, d, NULL);
 	ArRequest	request = {0};
 	char		error[256];
 
 	if (d->path == NULL)
 	{
-		ar_flight_land(engine, flight, NULL, "the request cannot be made from the payload any more: the operation has changed");
+		ar_errand_end(engine, errand, NULL, "the request cannot be made from the payload any more: the operation has changed");
 		return;
 	}
 	request.is_write = true;
@@ -64,9 +64,9 @@ start_one(ArEngine *engine, ArDispatch *d)
 	request.timeout_ms = Max(d->attempt_timeout_us / 1000, 1);
 	request.max_body_bytes = d->max_response_bytes;
 	request.keep_header = d->artifact_header;
-	request.cookie = flight;
+	request.cookie = errand;
 	if (!ar_transport_start(engine->transport, &request, error, sizeof(error)))
-		ar_flight_land(engine, flight, NULL, error);
+		ar_errand_end(engine, errand, NULL, error);
 }
 
 void
@@ -91,26 +91,26 @@ add_member(StringInfo json, const char *name, const char *value)
  * the middle of it: then only a write that was never let go is provably unsent.
  */
 ArTransferClass
-ar_send_classify(const ArFlight *flight)
+ar_send_classify(const ArErrand *errand)
 {
-	const ArDispatch *d = flight->dispatch;
+	const ArDispatch *d = errand->dispatch;
 
-	if (flight->exchange != NULL)
-		return ar_classify_transfer(&flight->exchange->facts);
+	if (errand->exchange != NULL)
+		return ar_classify_transfer(&errand->exchange->facts);
 	return d->check_done && d->refusal == NULL ? AR_TRANSFER_UNKNOWN : AR_TRANSFER_NOT_SENT;
 }
 
 static char *
-describe_transfer(const ArFlight *flight, ArTransferClass transfer, const char *answer)
+describe_transfer(const ArErrand *errand, ArTransferClass transfer, const char *answer)
 {
-	const ArDispatch *d = flight->dispatch;
-	const ArExchange *x = flight->exchange;
+	const ArDispatch *d = errand->dispatch;
+	const ArExchange *x = errand->exchange;
 	StringInfoData json;
 
 	initStringInfo(&json);
 	appendStringInfo(&json, "{\"transfer\": {\"proves\": \"%s\"", ar_transfer_class_name(transfer));
 	add_member(&json, "answer", answer);
-	add_member(&json, "reason", d->refusal ? d->refusal : flight->start_problem);
+	add_member(&json, "reason", d->refusal ? d->refusal : errand->start_problem);
 	if (x != NULL)
 	{
 		if (x->facts.http_status != 0)
@@ -119,7 +119,7 @@ describe_transfer(const ArFlight *flight, ArTransferClass transfer, const char *
 						 x->facts.prereq_calls, x->curl_code, x->elapsed_us);
 		add_member(&json, "error", x->error);
 		add_member(&json, "peer", x->peer_address);
-		if (!x->facts.body_framed || !x->facts.body_complete)
+		if (x->facts.http_status != 0 && (!x->facts.body_framed || !x->facts.body_complete))
 			appendStringInfoString(&json, ", \"body\": \"may be cut\"");
 	}
 	appendStringInfoString(&json, "}}");
@@ -160,14 +160,14 @@ finish(ArAttemptEnd *end, ArEvent event, ArState attempt_state)
 }
 
 static void
-read_answer(const ArFlight *flight, ArAnswerClass answer, ArAttemptEnd *end)
+read_answer(const ArErrand *errand, ArAnswerClass answer, ArAttemptEnd *end)
 {
 	char	   *artifact_id = NULL;
 
 	switch (answer)
 	{
 		case AR_ANSWER_ACCEPTED:
-			if (read_artifact(flight->dispatch, flight->exchange, &artifact_id))
+			if (read_artifact(errand->dispatch, errand->exchange, &artifact_id))
 				finish(end, AR_EVENT_ANSWERED_ACCEPTED, AR_SUCCEEDED);
 			else
 				finish(end, AR_EVENT_ANSWERED_UNREADABLE, AR_DELIVERED);
@@ -176,14 +176,14 @@ read_answer(const ArFlight *flight, ArAnswerClass answer, ArAttemptEnd *end)
 			finish(end, AR_EVENT_ANSWERED_UNREADABLE, AR_DELIVERED);
 			break;
 		case AR_ANSWER_ACCEPTED_ASYNC:
-			(void) read_artifact(flight->dispatch, flight->exchange, &artifact_id);
+			(void) read_artifact(errand->dispatch, errand->exchange, &artifact_id);
 			finish(end, AR_EVENT_ANSWERED_ASYNC, AR_DELIVERED);
 			break;
 		case AR_ANSWER_REJECTED:
 			finish(end, AR_EVENT_ANSWERED_REJECTED, AR_REJECTED);
 			break;
 		case AR_ANSWER_NOT_EXECUTED:
-			end->pause_provider = flight->exchange->facts.http_status == 401;
+			end->pause_provider = errand->exchange->facts.http_status == 401;
 			finish(end, AR_EVENT_NOT_EXECUTED, AR_SAFE_TO_RETRY);
 			break;
 		case AR_ANSWER_THROTTLED:
@@ -200,11 +200,11 @@ read_answer(const ArFlight *flight, ArAnswerClass answer, ArAttemptEnd *end)
  * nowhere else.  Palloc'ed in the current context; needs a transaction.
  */
 void
-ar_send_describe_end(const ArFlight *flight, ArAttemptEnd *end)
+ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 {
-	const ArDispatch *d = flight->dispatch;
-	const ArExchange *x = flight->exchange;
-	ArTransferClass transfer = ar_send_classify(flight);
+	const ArDispatch *d = errand->dispatch;
+	const ArExchange *x = errand->exchange;
+	ArTransferClass transfer = ar_send_classify(errand);
 	const char *answer_name = NULL;
 
 	memset(end, 0, sizeof(*end));
@@ -225,9 +225,9 @@ ar_send_describe_end(const ArFlight *flight, ArAttemptEnd *end)
 		ArAnswerClass answer = ar_classify_status(x->facts.http_status, false);
 
 		answer_name = ar_answer_class_name(answer);
-		read_answer(flight, answer, end);
+		read_answer(errand, answer, end);
 	}
-	end->evidence = describe_transfer(flight, transfer, answer_name);
+	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));
 	/* The window counts from the end of the attempt: from now, which is not earlier. */

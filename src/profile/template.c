@@ -6,6 +6,7 @@
 
 #include "lib/stringinfo.h"
 #include "utils/builtins.h"
+#include "utils/json.h"
 #include "utils/numeric.h"
 
 /* A scalar of the payload as text, or NULL if there is none of that name. */
@@ -69,15 +70,29 @@ append_percent_encoded(StringInfo out, const char *value)
 	}
 }
 
+/* escape_json() without the quotes, which stand in the template. */
+static void
+append_json_escaped(StringInfo out, const char *value)
+{
+	StringInfoData quoted;
+
+	initStringInfo(&quoted);
+	escape_json(&quoted, value);
+	appendBinaryStringInfo(out, quoted.data + 1, quoted.len - 2);
+	pfree(quoted.data);
+}
+
 static void
 append_value(StringInfo out, ArTemplatePart part, const char *value, const char *name, int name_length)
 {
-	if (has_control_character(value))
+	if (part != AR_PART_JSON && has_control_character(value))
 		refuse_value(name, name_length, "it holds a control character");
-	if (part != AR_PART_TEXT && *value == '\0')
+	if ((part == AR_PART_PATH || part == AR_PART_HEADER) && *value == '\0')
 		refuse_value(name, name_length, "it is empty");
 	if (part == AR_PART_PATH)
 		append_percent_encoded(out, value);
+	else if (part == AR_PART_JSON)
+		append_json_escaped(out, value);
 	else
 		appendStringInfoString(out, value);
 }

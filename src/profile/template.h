@@ -17,7 +17,8 @@ typedef enum ArTemplatePart
 {
 	AR_PART_PATH,				/* percent-encoded, no empty, "." or ".." segment */
 	AR_PART_HEADER,				/* no control characters, not empty */
-	AR_PART_TEXT				/* no control characters */
+	AR_PART_TEXT,				/* no control characters */
+	AR_PART_JSON				/* escaped for the inside of a JSON string */
 } ArTemplatePart;
 
 /*

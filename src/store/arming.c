@@ -14,6 +14,7 @@
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "store/arming_file.h"
@@ -75,8 +76,25 @@ ar_arming_problem(int64 *epoch)
 	return NULL;
 }
 
+const char *
+ar_arming_state(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	const char *problem;
+	int64		epoch;
+
+	SPI_connect();
+	problem = ar_arming_problem(&epoch);
+	if (problem != NULL)
+		problem = MemoryContextStrdup(context, problem);
+	SPI_finish();
+	return problem;
+}
+
 static ArStatement advance_statement = {
-	"UPDATE reconcile.arming SET epoch = epoch + 1 RETURNING epoch", 0, {0}
+	"UPDATE reconcile.arming SET epoch = epoch + 1"
+	" WHERE only_row IN (SELECT only_row FROM reconcile.arming FOR UPDATE SKIP LOCKED) RETURNING epoch",
+	0, {0}
 };
 
 int64
@@ -140,8 +158,10 @@ ar_arming_arm(const char *reason)
 	values[3] = ObjectIdGetDatum(MyDatabaseId);
 	values[4] = TimestampTzGetDatum(ar_wall_now());
 	values[5] = CStringGetTextDatum(reason);
+	SPI_connect();
 	ar_statement_run(&arm_statement, values, NULL);
 	file.epoch = ar_result_int64(0, 1, 0);
+	SPI_finish();
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);
 	problem = ar_arming_file_write(&file);

@@ -14,17 +14,21 @@
  */
 extern const char *ar_arming_problem(int64 *epoch);
 
+/* The same for any caller in a transaction, without SPI; palloc'ed in the current context. */
+extern const char *ar_arming_state(void);
+
 /*
  * Begin a new epoch in the record: a data directory that is rolled back behind
  * its token file is noticed by it.  Needs an open engine transaction; the file
- * is advanced after that has committed, by ar_arming_advance_file.
+ * is advanced after that has committed, by ar_arming_advance_file.  Zero if
+ * somebody is arming it just now: try again.
  */
 extern int64 ar_arming_advance(void);
 
 /* Write the present epoch and WAL position of the record last read into the file. No transaction needed. */
 extern const char *ar_arming_advance_file(int64 epoch);
 
-/* Arm this database anew. Ereports 55000 if there is no usable directory. Needs SPI. */
+/* Arm this database anew. Ereports 55000 if there is no usable directory. Needs a transaction, not SPI. */
 extern void ar_arming_arm(const char *reason);
 
 #endif							/* AR_ARMING_H */

@@ -35,8 +35,8 @@ typedef struct ArMoment
 extern ArMoment ar_moment_now(void);
 
 /*
- * The lower clock of this process: set once from the stored row, then read
- * without a database.  The stored values come from store/clock_store.
+ * The lower clock of this process: resumed from what is stored, never set
+ * back, then read without a database.
  */
 extern void ar_lower_clock_resume(int64 stored_elapsed_us, int64 stored_monotonic_us, const char *stored_lifetime);
 extern int64 ar_lower_now(void);

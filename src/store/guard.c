@@ -137,12 +137,13 @@ check_transition(const char *kind, const char *id, int subject, const ArRow *old
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s \"%s\" cannot be %s with standing %s", kind, id,
 						ar_state_name(to), ar_standing_name(standing))));
-	if (!ar_standing_may_become(standing_before, standing))
+	if (!ar_standing_may_become(standing_before, standing) ||
+		(standing != standing_before && ar_event_keeps_standing(event)))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s \"%s\" cannot go from standing %s to %s", kind, id,
 						ar_standing_name(standing_before), ar_standing_name(standing)),
-				 errhint("Confirmed delivery and acceptance are never taken back.")));
+				 errhint("Confirmed delivery and acceptance are never taken back, and only evidence changes either.")));
 	if (subject == AR_OF_ACTION)
 		check_queue(id, old_row, new_row, event, to);
 	if (!evidence_holds(ar_row_get(new_row, "evidence"), rule->evidence))

@@ -109,7 +109,8 @@ static ArStatement still_open_statement = {
 
 static ArStatement pause_statement = {
 	"UPDATE reconcile.provider p SET paused_at = $2, paused_reason = 'the provider refuses our credential: answer 401'"
-	" FROM reconcile.action a WHERE a.action_id = ANY ($1) AND p.provider = a.provider AND p.paused_at IS NULL",
+	" WHERE p.provider IN (SELECT x.provider FROM reconcile.provider x WHERE x.paused_at IS NULL AND x.provider IN"
+	"  (SELECT a.provider FROM reconcile.action a WHERE a.action_id = ANY ($1)) FOR NO KEY UPDATE SKIP LOCKED)",
 	2, {UUIDARRAYOID, TIMESTAMPTZOID}
 };
 

@@ -88,24 +88,37 @@ ar_store_surrender(void)
 }
 
 static ArStatement read_clock_statement = {
-	"SELECT elapsed_us, monotonic_us, lifetime FROM reconcile.clock", 0, {0}
+	"SELECT elapsed_us, monotonic_us, lifetime FROM reconcile.clock ORDER BY (lifetime = $1) DESC, elapsed_us DESC",
+	1, {TEXTOID}
 };
 
 static ArStatement save_clock_statement = {
 	"INSERT INTO reconcile.clock AS c (elapsed_us, monotonic_us, lifetime, wall_at) VALUES ($1, $2, $3, $4)"
-	" ON CONFLICT (only_row) DO UPDATE SET elapsed_us = greatest(c.elapsed_us, excluded.elapsed_us),"
-	"  monotonic_us = excluded.monotonic_us, lifetime = excluded.lifetime, wall_at = excluded.wall_at",
+	" ON CONFLICT (lifetime) DO UPDATE SET elapsed_us = greatest(c.elapsed_us, excluded.elapsed_us),"
+	"  monotonic_us = excluded.monotonic_us, wall_at = excluded.wall_at",
 	4, {INT8OID, INT8OID, TEXTOID, TIMESTAMPTZOID}
 };
 
+static ArStatement forget_clocks_statement = {
+	"DELETE FROM reconcile.clock WHERE lifetime <> $1 AND elapsed_us <= $2", 2, {TEXTOID, INT8OID}
+};
+
+/*
+ * The furthest reading counts.  There is a row for each postmaster lifetime,
+ * because a restore brings the row of another one along.
+ */
 void
 ar_store_clock_resume(void)
 {
-	if (ar_statement_run(&read_clock_statement, NULL, NULL) == 1)
-		ar_lower_clock_resume(ar_result_int64(0, 1, 0), ar_result_int64(0, 2, 0), ar_result_text(0, 3));
-	else
-		ar_lower_clock_resume(0, 0, "");
+	Datum		values[2] = {CStringGetTextDatum(ar_lifetime()), 0};
+	uint64		rows = ar_statement_run(&read_clock_statement, values, NULL);
+
+	ar_lower_clock_resume(0, 0, "");
+	for (uint64 row = 0; row < rows; row++)
+		ar_lower_clock_resume(ar_result_int64(row, 1, 0), ar_result_int64(row, 2, 0), ar_result_text(row, 3));
 	ar_store_clock_save();
+	values[1] = Int64GetDatum(ar_lower_now());
+	ar_statement_run(&forget_clocks_statement, values, NULL);
 }
 
 void

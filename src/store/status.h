@@ -17,7 +17,7 @@ typedef enum ArVisibility
 	AR_RESOLVED
 } ArVisibility;
 
-/* In a new snapshot, with the caller's rights. Needs SPI. May ereport. */
+/* In a new snapshot, with the caller's rights. Needs a transaction. May ereport. */
 extern ArVisibility ar_store_visibility(const pg_uuid_t *action_id);
 
 #endif							/* AR_STATUS_H */

@@ -86,18 +86,42 @@ pin_session(void)
 		SetConfigOption(pinned_settings[i].name, pinned_settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
-bool
-ar_tx_init(bool in_call)
+static bool
+find_extension(void)
 {
-	in_call_mode = in_call;
-	tx_open = false;
-	if (!in_call)
-		pin_session();
 	extension_oid = get_extension_oid(EXTENSION_NAME, true);
 	if (!OidIsValid(extension_oid))
 		return false;
 	extension_owner = owner_of_extension(extension_oid);
 	return OidIsValid(extension_owner);
+}
+
+/*
+ * A CALL begins in a transaction of the caller's making: it is replaced by a
+ * fresh one first, so that its isolation level does not matter.
+ */
+bool
+ar_tx_init(bool in_call)
+{
+	MemoryContext context = CurrentMemoryContext;
+	bool		found;
+
+	in_call_mode = in_call;
+	tx_open = false;
+	if (in_call)
+	{
+		SPI_connect_ext(SPI_OPT_NONATOMIC);
+		SPI_commit();
+		SPI_finish();
+		MemoryContextSwitchTo(context);
+		return find_extension();
+	}
+	pin_session();
+	StartTransactionCommand();
+	found = find_extension();
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	return found;
 }
 
 /*

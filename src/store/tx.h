@@ -21,7 +21,10 @@ typedef enum ArTxBegin
 	AR_TX_GONE					/* the extension is no longer what it was at the start */
 } ArTxBegin;
 
-/* Once per engine, in its first transaction: remember the extension. May ereport. */
+/*
+ * Once per engine, before its first transaction: remember the extension; false
+ * if there is none.  In CALL mode inside a transaction, which is replaced. May ereport.
+ */
 extern bool ar_tx_init(bool in_call);
 
 /*

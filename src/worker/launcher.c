@@ -75,7 +75,8 @@ may_connect(Form_pg_database database)
 	return database->datallowconn && !database->datistemplate && database->datconnlimit != -2;
 }
 
-static void
+/* A slot for the database, if there is one left. Caller holds the lock. */
+static bool
 want(Oid database)
 {
 	ArWorkerSlot *slot = ar_shmem_slot(database);
@@ -84,23 +85,20 @@ want(Oid database)
 	{
 		slot = ar_shmem_slot(InvalidOid);
 		if (slot == NULL)
-		{
-			ereport(LOG,
-					(errmsg("no worker for database with OID %u: there are %d already", database, AR_MAX_WORKERS),
-					 errhint("Name the databases that need one in action_reconcile.databases.")));
-			return;
-		}
+			return false;
 		slot->database = database;
-		slot->end = AR_WORKER_CRASHED;
 		memset(&known[slot - ar_shared->slots], 0, sizeof(Known));
 	}
 	known[slot - ar_shared->slots].wanted = true;
+	return true;
 }
 
-/* Which databases there are; the slots of those that are gone become free. */
-static void
-scan_databases(void)
+/* The databases that may have a worker, as a list of OIDs in the current context. */
+static List *
+list_databases(void)
 {
+	MemoryContext context = CurrentMemoryContext;
+	List	   *databases = NIL;
 	Relation	catalog;
 	TableScanDesc scan;
 	HeapTuple	tuple;
@@ -109,16 +107,38 @@ scan_databases(void)
 	(void) GetTransactionSnapshot();
 	catalog = table_open(DatabaseRelationId, AccessShareLock);
 	scan = table_beginscan_catalog(catalog, 0, NULL);
-	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < AR_MAX_WORKERS; i++)
-		known[i].wanted = false;
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
 
 		if (may_connect(database) && is_listed(NameStr(database->datname)))
-			want(database->oid);
+		{
+			MemoryContext inner = MemoryContextSwitchTo(context);
+
+			databases = lappend_oid(databases, database->oid);
+			MemoryContextSwitchTo(inner);
+		}
 	}
+	table_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	return databases;
+}
+
+/* Look at what databases there are; the slots of those that are gone become free. */
+static void
+scan_databases(void)
+{
+	List	   *databases = list_databases();
+	ListCell   *cell;
+	int			left_out = 0;
+
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < AR_MAX_WORKERS; i++)
+		known[i].wanted = false;
+	foreach(cell, databases)
+		left_out += want(lfirst_oid(cell)) ? 0 : 1;
 	for (int i = 0; i < AR_MAX_WORKERS; i++)
 	{
 		ArWorkerSlot *slot = &ar_shared->slots[i];
@@ -129,9 +149,11 @@ scan_databases(void)
 			slot->database = InvalidOid;
 	}
 	LWLockRelease(ar_shared->lock);
-	table_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	CommitTransactionCommand();
+	list_free(databases);
+	if (left_out > 0)
+		ereport(LOG,
+				(errmsg("%d databases get no worker: there are %d already", left_out, AR_MAX_WORKERS),
+				 errhint("Name the databases that need one in action_reconcile.databases.")));
 }
 
 static void

@@ -24,7 +24,7 @@ typedef enum ArWorkerEnd
 	AR_WORKER_ABSENT			/* the database has no extension: wait to be told of one */
 } ArWorkerEnd;
 
-typedef struct ArWorkerSlot
+struct ArWorkerSlot
 {
 	Oid			database;		/* InvalidOid: free. Lock. */
 	PGPROC	   *proc;			/* of the running worker, or NULL. Lock. */
@@ -32,7 +32,8 @@ typedef struct ArWorkerSlot
 	ArWorkerEnd end;			/* how the last one ended. Lock. */
 	pg_atomic_uint32 wake;		/* 1: something was committed since the worker last looked */
 	ConditionVariable resolved; /* broadcast after results are committed */
-} ArWorkerSlot;
+};
+typedef struct ArWorkerSlot ArWorkerSlot;
 
 typedef struct ArShared
 {

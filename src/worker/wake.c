@@ -41,7 +41,7 @@ set_latch_of(PGPROC *proc)
 static void
 wake_slot(ArWorkerSlot *slot)
 {
-	if (slot != NULL && pg_atomic_exchange_u32(&slot->wake, 1) == 0)
+	if (pg_atomic_exchange_u32(&slot->wake, 1) == 0)
 		set_latch_of(slot->proc);
 }
 
@@ -57,15 +57,22 @@ at_transaction_end(XactEvent event, void *argument)
 {
 	bool		wake = wake_wanted;
 	bool		scan = scan_wanted;
+	ArWorkerSlot *slot;
 
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
 	wake_wanted = scan_wanted = false;
-	/* The engine knows what it has done itself. */
-	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan) || ar_engine_is_here())
+	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan))
 		return;
 	LWLockAcquire(ar_shared->lock, LW_SHARED);
-	wake_slot(ar_shmem_slot(MyDatabaseId));
+	slot = ar_shmem_slot(MyDatabaseId);
+	if (slot != NULL)
+	{
+		/* The engine knows what it has done itself; who waits for a result does not. */
+		if (!ar_engine_is_here())
+			wake_slot(slot);
+		ConditionVariableBroadcast(&slot->resolved);
+	}
 	if (scan)
 		wake_launcher();
 	LWLockRelease(ar_shared->lock);
@@ -89,7 +96,7 @@ on_utility(PlannedStmt *statement, const char *query, bool read_only_tree, Proce
 {
 	if (IsA(statement->utilityStmt, TransactionStmt) &&
 		((TransactionStmt *) statement->utilityStmt)->kind == TRANS_STMT_COMMIT_PREPARED)
-		scan_wanted = true;
+		wake_wanted = true;
 	if (previous_utility_hook)
 		previous_utility_hook(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
 	else
@@ -113,20 +120,9 @@ ar_wake_at_commit(void)
 }
 
 bool
-ar_wake_consume(void)
+ar_wake_consume(struct ArWorkerSlot *slot)
 {
-	ArWorkerSlot *slot = ar_shmem_slot(MyDatabaseId);
-
-	return slot != NULL && pg_atomic_exchange_u32(&slot->wake, 0) != 0;
-}
-
-void
-ar_wake_waiters(void)
-{
-	ArWorkerSlot *slot = ar_shared ? ar_shmem_slot(MyDatabaseId) : NULL;
-
-	if (slot != NULL)
-		ConditionVariableBroadcast(&slot->resolved);
+	return pg_atomic_exchange_u32(&slot->wake, 0) != 0;
 }
 
 bool

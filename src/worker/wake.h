@@ -10,14 +10,12 @@
 /* Once per backend, in _PG_init: hooks on commit, on CREATE and DROP of extensions and databases. */
 extern void ar_wake_init(void);
 
-/* Wake this database's worker when the current transaction commits. Never throws. */
+/* Wake this database's worker, and who waits for results, when the current transaction commits. Never throws. */
 extern void ar_wake_at_commit(void);
 
-/* In the worker: was it woken since the last call? */
-extern bool ar_wake_consume(void);
-
-/* Results are committed: wake who waits for them. Never throws. */
-extern void ar_wake_waiters(void);
+/* In the worker: was its slot woken since the last call? */
+struct ArWorkerSlot;
+extern bool ar_wake_consume(struct ArWorkerSlot *slot);
 
 /*
  * Sleep until results are committed or the time is up; true if it is up.

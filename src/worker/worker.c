@@ -144,7 +144,6 @@ drain(ArEngine *engine)
 		ar_engine_wait(engine, sleep < 0 ? left / 1000 + 1 : Min(sleep, left / 1000 + 1));
 		if (!ar_engine_turn(engine))
 			return false;
-		ar_wake_waiters();
 	}
 	return true;
 }
@@ -155,7 +154,6 @@ ar_worker_main(Datum argument)
 	int			index = DatumGetInt32(argument);
 	ArEngine   *engine;
 	bool		present = true;
-	ArEngineCounts told = {0};
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, on_terminate);
@@ -168,17 +166,11 @@ ar_worker_main(Datum argument)
 
 	while (present && !ShutdownRequestPending)
 	{
-		const ArEngineCounts *counts = ar_engine_counts(engine);
 		long		sleep;
 
-		if (ar_wake_consume())
+		if (ar_wake_consume(my_slot))
 			ar_engine_wake(engine);
 		present = ar_engine_turn(engine);
-		if (memcmp(&told, counts, sizeof(told)) != 0)
-		{
-			told = *counts;
-			ar_wake_waiters();
-		}
 		sleep = present ? ar_engine_sleep_ms(engine) : 0;
 		if (present)
 			ar_engine_wait(engine, sleep);
@@ -189,7 +181,6 @@ ar_worker_main(Datum argument)
 	if (present)
 		present = drain(engine);
 	ar_engine_stop(engine);
-	ar_wake_waiters();
 	if (!present)
 		end_absent();
 	proc_exit(0);

@@ -1,0 +1,274 @@
+/*
+ * turn.c
+ *		One turn of the loop: record what came back, claim what is due, start.
+ */
+#include "engine/engine_internal.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "engine/fault.h"
+#include "store/arming.h"
+#include "store/clock.h"
+#include "store/recovery.h"
+#include "store/tx.h"
+
+static void
+set_disarmed(ArEngine *engine, const char *because)
+{
+	bool		was_armed = engine->disarmed_because == NULL;
+
+	if (because != NULL && !was_armed && strcmp(because, engine->disarmed_because) == 0)
+		return;
+	if (because != NULL)
+		ereport(LOG,
+				(errmsg("this database (OID %u) sends nothing: %s", MyDatabaseId, because),
+				 errhint("If this is the database that is to act, call reconcile.arm(reason).")));
+	engine->disarmed_because = because ? MemoryContextStrdup(engine->context, because) : NULL;
+}
+
+/*
+ * May anything be sent or asked?  In the open transaction.  A new arming, or
+ * the first look of this engine, begins a new epoch: then the answer is "not
+ * in this transaction", and *new_epoch is to be put into the file after it.
+ * What a restore has brought since is taken into account with it: a clock
+ * that is further on, attempts that were open when the copy was made.
+ */
+static bool
+is_armed(ArEngine *engine, int64 *new_epoch)
+{
+	int64		epoch;
+	const char *problem = ar_arming_problem(&epoch);
+
+	*new_epoch = 0;
+	if (problem != NULL)
+	{
+		set_disarmed(engine, problem);
+		return false;
+	}
+	if (epoch == engine->epoch)
+	{
+		set_disarmed(engine, NULL);
+		return true;
+	}
+	/* What is still open belongs to the epoch before. */
+	if (!ar_engine_is_idle(engine) || (*new_epoch = ar_arming_advance()) == 0)
+	{
+		engine->look_at_us = ar_monotonic_us() + AR_LOOK_AGAIN_US;
+		return false;
+	}
+	ar_store_clock_resume();
+	ar_store_recover();
+	return false;
+}
+
+static void
+enter_epoch(ArEngine *engine, int64 epoch)
+{
+	const char *problem = ar_arming_advance_file(epoch);
+
+	if (problem != NULL)
+	{
+		set_disarmed(engine, problem);
+		engine->look_for_work = false;
+		engine->look_at_us = ar_monotonic_us() + 10 * AR_LOOK_AGAIN_US;
+		return;
+	}
+	engine->epoch = epoch;
+	set_disarmed(engine, NULL);
+}
+
+/* Nothing was to be had: expire what is late, and find out when to look again. */
+static void
+plan_ahead(ArEngine *engine)
+{
+	ArAgenda	agenda;
+	int64		next = -1;
+	int64		candidates[3];
+	int64		now = ar_monotonic_us();
+
+	ar_store_expire();
+	ar_store_agenda(&agenda);
+	candidates[0] = agenda.send_in_us;
+	candidates[1] = agenda.ask_in_us;
+	candidates[2] = agenda.expire_in_us;
+	for (int i = 0; i < 3; i++)
+	{
+		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
+			next = candidates[i];
+	}
+	engine->nothing_due = next != 0;
+	/* What is due and was not to be had is locked, or waits for room: results make room. */
+	if (next == 0)
+		next = ar_engine_is_idle(engine) ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
+	engine->look_at_us = next < 0 ? -1 : now + next;
+	engine->gate_waited_for = agenda.gate_open_later;
+}
+
+typedef struct Work
+{
+	ArErrand  **results;
+	bool	   *done;
+	int			result_count;
+	ArDispatch **dispatches;
+	int			dispatch_count;
+	ArQuestion **questions;
+	int			question_count;
+	int64		new_epoch;
+} Work;
+
+/* Everything of one turn that needs the database, in the open transaction. */
+static void
+work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
+{
+	if (record)
+	{
+		work->result_count = ar_record_ready(engine, &work->results);
+		work->done = palloc(sizeof(bool) * Max(work->result_count, 1));
+		ar_record_batch(engine, work->results, work->result_count, work->done);
+	}
+	if (!look)
+		return;
+	engine->look_for_work = false;
+	engine->look_at_us = -1;
+	engine->nothing_due = true;
+	if (!is_armed(engine, &work->new_epoch))
+	{
+		engine->look_for_work = work->new_epoch != 0;
+		return;
+	}
+	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
+	work->question_count = ar_ask_claim(engine, &work->questions);
+	if (work->dispatch_count + work->question_count == 0)
+		plan_ahead(engine);
+	else
+	{
+		engine->nothing_due = false;
+		engine->look_for_work = true;
+		if (work->dispatch_count > 0)
+			ar_fault_point("claim_before_commit");
+	}
+}
+
+/* Only what is committed may leave. */
+static void
+carry_out(ArEngine *engine, Work *work)
+{
+	if (work->results != NULL)
+		ar_record_committed(engine, work->results, work->result_count, work->done);
+	if (work->new_epoch != 0)
+		enter_epoch(engine, work->new_epoch);
+	if (work->dispatch_count > 0)
+		ar_fault_point("claim_after_commit");
+	ar_send_start(engine, work->dispatches, work->dispatch_count);
+	ar_ask_start(engine, work->questions, work->question_count);
+}
+
+/*
+ * Recording and claiming share a transaction, for its commit is the dearest
+ * part of both.  If it fails, the results are recorded one by one, and a claim
+ * that fails on its own is no longer caught.
+ */
+static void
+work_once(ArEngine *engine, bool record, bool look)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Work		work = {0};
+	volatile bool failed = false;
+
+	if (!ar_engine_begin(engine))
+		return;
+	if (!record)
+	{
+		work_in_transaction(engine, false, look, &work);
+		ar_tx_commit();
+		carry_out(engine, &work);
+		return;
+	}
+	PG_TRY();
+	{
+		work_in_transaction(engine, record, look, &work);
+		ar_tx_commit();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		ar_engine_swallow_error(engine);
+		failed = true;
+	}
+	PG_END_TRY();
+	if (failed)
+	{
+		engine->one_by_one = true;
+		engine->look_for_work = true;
+	}
+	else
+		carry_out(engine, &work);
+}
+
+static void
+collect(ArEngine *engine)
+{
+	ArExchange *exchange;
+	bool		any = false;
+
+	while ((exchange = ar_transport_collect(engine->transport)) != NULL)
+	{
+		ar_errand_end(engine, exchange->cookie, exchange, NULL);
+		any = true;
+	}
+	if (any)
+		ar_fault_point("after_answer");
+}
+
+/*
+ * While something is open or a gate is waited for, the clock and the token file
+ * are kept: the one so that a restart loses little time, the other so that a
+ * data directory that is set back is noticed.
+ */
+static void
+keep_time(ArEngine *engine, int64 now)
+{
+	bool		needed = engine->gate_waited_for || !ar_engine_is_idle(engine);
+
+	if (!needed || now - engine->clock_saved_us < AR_SAVE_CLOCK_EVERY_US || !ar_engine_begin(engine))
+		return;
+	ar_store_clock_save();
+	ar_tx_commit();
+	engine->clock_saved_us = now;
+	if (engine->disarmed_because == NULL)
+	{
+		const char *problem = ar_arming_advance_file(engine->epoch);
+
+		if (problem != NULL)
+			set_disarmed(engine, problem);
+	}
+}
+
+bool
+ar_engine_turn(ArEngine *engine)
+{
+	MemoryContext caller = MemoryContextSwitchTo(engine->turn_context);
+	int64		now = ar_monotonic_us();
+	bool		look;
+
+	if (ar_transport_in_flight(engine->transport) > 0)
+		ar_gate_drive(engine);
+	collect(engine);
+	if (engine->look_at_us >= 0 && now >= engine->look_at_us)
+		engine->look_for_work = true;
+	look = engine->look_for_work && !engine->draining;
+
+	if (engine->one_by_one)
+	{
+		engine->one_by_one = false;
+		ar_record_one_by_one(engine);
+	}
+	else if (ar_record_is_due(engine) || (look && now >= engine->busy_until_us))
+		work_once(engine, ar_record_is_due(engine), look);
+	keep_time(engine, now);
+
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(engine->turn_context);
+	return !engine->gone;
+}
