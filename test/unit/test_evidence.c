@@ -45,6 +45,17 @@ test_cases(void)
 	check("many matches", WITH(clean_list, facts.matches = 1000), "ambiguous");
 	check("an empty list", clean_list, "absent");
 	check("a status that means absence", clean_404, "absent");
+	check("a status that means absence, with a page of its own",
+		  WITH(clean_404, facts.shape_ok = false), "absent");
+	/* "Nothing by the name of ...": an error page is no object, whatever it repeats. */
+	check("a status that means absence, its page repeats the reference",
+		  WITH(clean_404, facts.matches = 1), "absent");
+	check("the same, several times", WITH(clean_404, facts.matches = 3), "absent");
+	check("the same, of another action",
+		  WITH(clean_404, facts.matches = 1, facts.owned_by_other = true), "absent");
+	check("the same inside the window",
+		  WITH(clean_404, facts.matches = 1, facts.gates_open = false), "inconclusive");
+	check("a cut page of absence", WITH(clean_404, facts.body_trusted = false), "inconclusive");
 	check("an empty list inside the window",
 		  WITH(clean_list, facts.gates_open = false), "inconclusive");
 	check("absence by status inside the window",
@@ -58,6 +69,8 @@ test_cases(void)
 		  WITH(clean_list, facts.answered = false, facts.matches = 1), "inconclusive");
 	check("a status that means nothing here",
 		  WITH(clean_list, facts.found_status = false), "inconclusive");
+	check("a status that means nothing here, its page repeats the reference",
+		  WITH(clean_list, facts.found_status = false, facts.matches = 1), "inconclusive");
 	check("a cut list", WITH(clean_list, facts.body_trusted = false), "inconclusive");
 	check("a list of another form", WITH(clean_list, facts.shape_ok = false), "inconclusive");
 	check("a match in a cut list",
@@ -83,7 +96,7 @@ facts_of(int n)
 /*
  * The promises over all combinations.  Nothing is proven by an answer that is
  * not complete; absence needs the window and an unmoved action; what was seen
- * is never called absent.
+ * is never called absent, and only a status to find with can show anything.
  */
 static void
 test_promises(void)
@@ -93,6 +106,8 @@ test_promises(void)
 	int			blind = 0;
 	int			stolen = 0;
 	int			guessed = 0;
+	int			imagined = 0;
+	int			missed = 0;
 	int			unexplained = 0;
 
 	for (int n = 0; n < 256 * 4; n++)
@@ -106,7 +121,10 @@ test_promises(void)
 		hollow += proves && (!facts.answered || (!facts.found_status && !facts.absent_status));
 		hollow += proves && facts.found_status && (!facts.body_trusted || !facts.shape_ok);
 		early += absent && (!facts.gates_open || !facts.version_unchanged);
-		blind += absent && facts.matches > 0;
+		blind += absent && facts.found_status && facts.matches > 0;
+		imagined += proves && !absent && !facts.found_status;
+		missed += !proves && facts.answered && facts.body_trusted && facts.found_status &&
+			facts.shape_ok && facts.matches > 0 && !facts.owned_by_other;
 		stolen += result == AR_LOOKUP_FOUND && facts.owned_by_other;
 		guessed += result == AR_LOOKUP_FOUND && facts.matches != 1;
 		guessed += result == AR_LOOKUP_AMBIGUOUS && facts.matches < 2;
@@ -117,6 +135,8 @@ test_promises(void)
 	is_int(blind, 0, "no absence of something that was seen");
 	is_int(stolen, 0, "an object of another action is no evidence");
 	is_int(guessed, 0, "found means exactly one, ambiguous means several");
+	is_int(imagined, 0, "nothing is found in an answer that is no \"found\"");
+	is_int(missed, 0, "what was seen in a clean answer counts at any time");
 	is_int(unexplained, 0, "every judgement has its reason");
 }
 

@@ -38,6 +38,7 @@ static const struct
 	{BOTH, "submitted", "recover", "outcome_unknown", "engine"},
 	{ACTION, "outcome_unknown", "ask", "reconciling", "engine"},
 	{ACTION, "outcome_unknown", "no_query_surface", "manual_review", "engine"},
+	{ACTION, "delivered", "no_query_surface", "manual_review", "engine"},
 	{ACTION, "reconciling", "recover", "outcome_unknown", "engine"},
 	{ACTION, "reconciling", "recover", "planned", "engine"},
 	{BOTH, "outcome_unknown", "found", "succeeded", "engine"},

@@ -10,8 +10,8 @@
 
 #define SECOND INT64_C(1000000)
 
-/* About the largest bound whose longest pause still fits. */
-#define LARGEST_MAX (INT64_MAX / 5 * 4)
+/* Base and bound count up to here, so that the spread has room. */
+#define LARGEST (INT64_MAX / 2)
 
 static const double spread[] = {0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 0.9999999999999999};
 
@@ -52,12 +52,36 @@ test_spread(void)
 	   ar_backoff_us(8 * SECOND, 60 * SECOND, 1, 0.75) == 8500000, "even in between");
 }
 
+/* A base below one is one, a bound below the base is the base, nothing is beyond the largest. */
+static int64_t
+clamp(int64_t value, int64_t least)
+{
+	if (value > LARGEST)
+		value = LARGEST;
+	return value < least ? least : value;
+}
+
+/* What is asked for beyond the largest is the largest, to the microsecond. */
+static void
+test_largest(void)
+{
+	is_int(ar_backoff_us(LARGEST, LARGEST, 1, 0.5), LARGEST, "the largest base is kept");
+	is_int(ar_backoff_us(LARGEST + 1, INT64_MAX, 1, 0.5), LARGEST, "one more is cut");
+	is_int(ar_backoff_us(INT64_MAX, INT64_MAX, INT_MAX, 0.5), LARGEST, "the end of the type is cut");
+	is_int(ar_backoff_us(INT64_MAX, INT64_MIN, 1, 0.5), LARGEST, "whatever the bound is");
+	is_int(ar_backoff_us(1, INT64_MAX, 62, 0.5), INT64_C(1) << 61, "doubled up to there");
+	is_int(ar_backoff_us(1, INT64_MAX, 63, 0.5), LARGEST, "and no further");
+	is_int(ar_backoff_us(INT64_MIN, INT64_MIN, 1, 0.5), 1, "the other end of the type is one");
+	ok(ar_backoff_us(INT64_MAX, INT64_MAX, 1, 1.0) > LARGEST, "the spread still fits above it");
+}
+
 /* Whatever the arguments: inside the bounds, never shorter after one more failure. */
 static void
 test_bounds(void)
 {
 	static const int64_t sizes[] = {INT64_MIN, -1, 0, 1, 2, 7, 1000, SECOND, 60 * SECOND,
-		86400 * SECOND, INT64_C(1) << 53, LARGEST_MAX / 2, LARGEST_MAX};
+		86400 * SECOND, INT64_C(1) << 53, LARGEST / 2, LARGEST - 1, LARGEST, LARGEST + 1,
+	INT64_MAX / 5 * 4, INT64_MAX};
 	int			outside = 0;
 	int			shrunk = 0;
 	int			tried = 0;
@@ -66,9 +90,8 @@ test_bounds(void)
 	{
 		for (size_t m = 0; m < sizeof(sizes) / sizeof(sizes[0]); m++)
 		{
-			/* A base below one is one; a bound below the base is the base. */
-			int64_t		base = sizes[b] < 1 ? 1 : sizes[b];
-			int64_t		max = sizes[m] < base ? base : sizes[m];
+			int64_t		base = clamp(sizes[b], 1);
+			int64_t		max = clamp(sizes[m], base);
 
 			for (size_t s = 0; s < SPREAD_COUNT; s++)
 			{
@@ -97,6 +120,7 @@ main(void)
 {
 	test_doubling();
 	test_spread();
+	test_largest();
 	test_bounds();
 	return done_testing();
 }

@@ -96,11 +96,53 @@ test_texts(void)
 	}
 }
 
+/*
+ * What evidence may make of a standing, row by row: "x" may be.  What the
+ * provider has taken stays taken, what it has accepted stays accepted; a
+ * refusal may turn out to have been carried out, never to be open again.
+ */
+static void
+test_steps(void)
+{
+	static const char *const may[] = {
+		/* to     p/p c/p c/a c/r f/p */
+		[AR_PENDING_PENDING] = "xxxxx",
+		[AR_CONFIRMED_PENDING] = ".xxx.",
+		[AR_CONFIRMED_ACCEPTED] = "..x..",
+		[AR_CONFIRMED_REJECTED] = "..xx.",
+		[AR_FAILED_PENDING] = "xxxxx",
+	};
+	int			lost_delivery = 0;
+	int			lost_acceptance = 0;
+
+	for (int from = AR_STANDING_FIRST; from <= AR_STANDING_LAST; from++)
+	{
+		int			wrong = 0;
+
+		for (int to = AR_STANDING_FIRST; to <= AR_STANDING_LAST; to++)
+		{
+			ArStanding	a = (ArStanding) from;
+			ArStanding	b = (ArStanding) to;
+			bool		got = ar_standing_may_become(a, b);
+
+			wrong += got != (may[from][to - AR_STANDING_FIRST] == 'x');
+			lost_delivery += got && ar_standing_delivery(a) == AR_DELIVERY_CONFIRMED &&
+				ar_standing_delivery(b) != AR_DELIVERY_CONFIRMED;
+			lost_acceptance += got && ar_standing_acceptance(a) == AR_ACCEPTANCE_ACCEPTED && a != b;
+		}
+		is_int(wrong, 0, ar_standing_name((ArStanding) from));
+		ok(ar_standing_may_become((ArStanding) from, (ArStanding) from), "it may stay as it is");
+	}
+	is_int(lost_delivery, 0, "delivery never leaves confirmed");
+	is_int(lost_acceptance, 0, "acceptance never leaves accepted");
+}
+
 int
 main(void)
 {
 	test_codes();
 	test_pairs();
 	test_texts();
+	test_steps();
 	return done_testing();
 }
