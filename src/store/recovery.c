@@ -24,7 +24,8 @@ static ArStatement recover_submitted_statement = {
 	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', state = 'outcome_unknown',"
 	" gate_us = t.gate_us, eligible_at = $2 + (t.gate_us - $1) * interval '1 microsecond',"
 	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'dispatch_id', a.dispatch_id))"
-	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.dispatch_id = a.dispatch_id",
+	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.dispatch_id = a.dispatch_id"
+	"  AND t.dispatch_id = ANY (ARRAY(SELECT x.dispatch_id FROM reconcile.action x WHERE x.state = 'submitted'))",
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
@@ -38,8 +39,8 @@ static ArStatement recover_asking_statement = {
 };
 
 static ArStatement recover_delivered_statement = {
-	"UPDATE reconcile.action a SET gate_us = $1 FROM reconcile.lookup k"
-	" WHERE k.answered_at IS NULL AND k.action_id = a.action_id AND a.state = 'delivered' AND a.gate_us IS NULL",
+	"UPDATE reconcile.action a SET gate_us = $1 WHERE a.state = 'delivered' AND a.gate_us IS NULL"
+	" AND a.action_id = ANY (ARRAY(SELECT k.action_id FROM reconcile.lookup k WHERE k.answered_at IS NULL))",
 	1, {INT8OID}
 };
 

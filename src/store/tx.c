@@ -61,9 +61,9 @@ owner_of_extension(Oid extension)
 
 /*
  * What the engine's statements rely on, whatever the role or the database
- * sets.  Every table of theirs is reached by an index that stays right while
- * it grows from nothing to millions, so the planner is not to be misled by
- * statistics of the day it first planned.
+ * sets.  Every table of theirs is reached by an index that stays right while it
+ * grows from nothing to millions, and a batch is joined by hashing whatever
+ * its size, so the planner is not to be misled by the day it first planned.
  */
 static const struct
 {
@@ -73,6 +73,7 @@ static const struct
 	{"search_path", "pg_catalog, pg_temp"},
 	{"enable_seqscan", "off"},
 	{"enable_mergejoin", "off"},
+	{"enable_nestloop", "off"},
 	{"plan_cache_mode", "force_generic_plan"},
 	{"jit", "off"},
 	{"lock_timeout", "5s"},
