@@ -40,14 +40,11 @@ CREATE TABLE reconcile.action (
 	recorded_at timestamptz NOT NULL,
 	transaction xid8 NOT NULL,
 	chain_head bytea NOT NULL,
-	CONSTRAINT action_intent_key CHECK (intent_key ~ '[^[:space:]]' AND length(intent_key) <= 255),
-	CONSTRAINT action_client_reference CHECK (client_reference ~ '^[A-Za-z0-9._~-]{1,200}$' AND client_reference NOT IN ('.', '..')),
-	CONSTRAINT action_period CHECK (not_before <= not_after),
-	CONSTRAINT action_payload_size CHECK (pg_column_size(payload) <= 1048576),
 	CONSTRAINT action_chain CHECK (octet_length(chain_head) = 32),
 	CONSTRAINT action_planned_is_due CHECK (state <> 'planned' OR (due_at IS NOT NULL AND queued)),
 	CONSTRAINT action_queue CHECK (NOT queued OR state IN ('planned', 'reconciling'))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
+-- What a caller may say is checked once, by the guard of the insert; these hold for every version of the row.
 COMMENT ON TABLE reconcile.action IS
 	'One intended effect on the outside world. Insert operation, payload and, if wanted, intent_key, client_reference, deliberate_repeat, not_before, not_after; everything else follows by itself.';
 COMMENT ON COLUMN reconcile.action.intent_key IS 'The caller''s name for the intent, scoped by submitter and operation: the same key and payload is the same action.';

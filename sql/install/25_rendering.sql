@@ -11,23 +11,17 @@ COMMENT ON FUNCTION reconcile.render_headers(jsonb, text, jsonb) IS
 	'Headers with their templates filled in: name, value, name, value, ... Error 22023 if a value is missing or would break out of its line.';
 
 CREATE FUNCTION reconcile.render_json(payload jsonb, reference_path text[], client_reference text) RETURNS jsonb
-	LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-	body jsonb := payload;
-BEGIN
-	IF jsonb_typeof(payload) <> 'object' THEN
-		RAISE EXCEPTION 'the payload must be a JSON object to carry the client reference, not %', jsonb_typeof(payload)
-			USING ERRCODE = '22023', HINT = 'The operation writes the reference into the body at reference_body_path.';
-	END IF;
-	-- Objects on the way that the payload does not hold are made.
-	FOR depth IN 1 .. cardinality(reference_path) - 1 LOOP
-		IF body #> reference_path[1:depth] IS NULL THEN
-			body := jsonb_set(body, reference_path[1:depth], '{}', true);
-		ELSIF jsonb_typeof(body #> reference_path[1:depth]) <> 'object' THEN
-			RAISE EXCEPTION 'the client reference cannot be written into the payload at %', reference_path
-				USING ERRCODE = '22023', HINT = format('There is something other than an object at %s.', reference_path[1:depth]);
-		END IF;
-	END LOOP;
-	RETURN jsonb_set(body, reference_path, to_jsonb(client_reference), true);
-END $$;
+	AS 'MODULE_PATHNAME', 'ar_render_json' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION reconcile.render_json(jsonb, text[], text) IS 'The payload with the client reference written into it. Error 22023 if there is no place for it.';
+
+CREATE FUNCTION reconcile.render_request(op reconcile.operation, client_reference text, payload jsonb,
+		OUT path text, OUT headers text[], OUT body text)
+	AS 'MODULE_PATHNAME', 'ar_render_request' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION reconcile.render_request(reconcile.operation, text, jsonb) IS
+	'The path, headers (name, value, name, value, ...) and body of the request that an action makes. Error 22023 with a hint if it cannot be made.';
+
+CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_reference text, payload jsonb,
+		OUT path text, OUT headers text[], OUT body text)
+	AS 'MODULE_PATHNAME', 'ar_try_render_request' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb) IS
+	'render_request() for the engine: all NULL where that would be an error, so that one action cannot hold up the others.';

@@ -58,24 +58,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.action_prepare() IS 'Trigger: fills in what follows from the operation, and refuses an action whose request could not be made.';
 
-CREATE FUNCTION reconcile.render_request(op reconcile.operation, client_reference text, payload jsonb,
-		OUT path text, OUT headers text[], OUT body text)
-	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	path := reconcile.render(op.path, 'path', client_reference, payload);
-	headers := reconcile.render_headers(op.headers, client_reference, payload);
-	IF op.body_template IS NOT NULL THEN
-		body := reconcile.render(op.body_template, CASE WHEN op.headers::text ILIKE '%json%' THEN 'json' ELSE 'text' END,
-			client_reference, payload);
-	ELSIF op.reference_body_path IS NOT NULL THEN
-		body := reconcile.render_json(payload, op.reference_body_path, client_reference)::text;
-	ELSIF op.method <> 'DELETE' THEN
-		body := payload::text;
-	END IF;
-END $$;
-COMMENT ON FUNCTION reconcile.render_request(reconcile.operation, text, jsonb) IS
-	'The path, headers (name, value, name, value, ...) and body of the request that an action makes. Error 22023 with a hint if it cannot be made.';
-
 CREATE FUNCTION reconcile.action_guard() RETURNS trigger
 	AS 'MODULE_PATHNAME', 'ar_action_guard' LANGUAGE C;
 COMMENT ON FUNCTION reconcile.action_guard() IS
@@ -93,7 +75,7 @@ BEGIN
 	INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
 			standing, evidence, actor, transaction, previous_hash, hash)
 	SELECT n.action_id, n.version, n.recorded_at, n.attempt_number, n.event, NULL, n.state,
-			n.standing, n.evidence, n.actor, n.transaction, '\x'::bytea, n.chain_head
+			n.standing, n.evidence, n.actor, n.transaction, ''::bytea, n.chain_head
 	  FROM new_rows n
 	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
 	PERFORM reconcile.wake();
@@ -251,17 +233,6 @@ COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS
 	'Trigger: refuses questions that could not be made or whose answer would prove nothing (22023), and taking away a rule that actions rest on (55000).';
 CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
 	FOR EACH ROW EXECUTE FUNCTION reconcile.lookup_rule_changed();
-
-CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_reference text, payload jsonb,
-		OUT path text, OUT headers text[], OUT body text)
-	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	SELECT r.path, r.headers, r.body INTO path, headers, body FROM reconcile.render_request(op, client_reference, payload) r;
-EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-	path := NULL;
-END $$;
-COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb) IS
-	'render_request() for the engine: path is NULL where that would be an error, so that one action cannot hold up the others.';
 
 CREATE FUNCTION reconcile.try_render_lookup(rule reconcile.lookup_rule, client_reference text, OUT path text, OUT headers text[])
 	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$

@@ -229,7 +229,7 @@ CREATE FUNCTION reconcile.verify_history(action_id uuid DEFAULT NULL, OUT action
 	SELECT e.action_id, e.version, p.problem
 	  FROM entry e CROSS JOIN LATERAL (VALUES
 		(e.version IS DISTINCT FROM coalesce(e.version_before, 0) + 1, 'entries are missing before this one'),
-		(e.previous_hash IS DISTINCT FROM coalesce(e.hash_before, '\x'::bytea), 'does not continue the entry before'),
+		(e.previous_hash IS DISTINCT FROM coalesce(e.hash_before, ''::bytea), 'does not continue the entry before'),
 		(e.from_state IS DISTINCT FROM e.state_before, 'does not start where the entry before ended'),
 		(e.hash IS DISTINCT FROM reconcile.history_hash(e.action_id, e.version, e.recorded_at, e.attempt_number, e.event,
 			e.from_state, e.to_state, e.standing, e.evidence, e.actor, e.previous_hash), 'was changed after it was written')

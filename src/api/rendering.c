@@ -4,17 +4,22 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
+#include "access/htup_details.h"
+#include "executor/executor.h"
 #include "fmgr.h"
-#include "utils/array.h"
+#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
-#include "profile/header.h"
+#include "profile/guarded.h"
+#include "profile/request.h"
 #include "profile/template.h"
 
 PG_FUNCTION_INFO_V1(ar_render);
 PG_FUNCTION_INFO_V1(ar_render_headers);
+PG_FUNCTION_INFO_V1(ar_render_json);
+PG_FUNCTION_INFO_V1(ar_render_request);
+PG_FUNCTION_INFO_V1(ar_try_render_request);
 PG_FUNCTION_INFO_V1(ar_check_header_names);
 
 Datum
@@ -42,89 +47,107 @@ ar_render(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(ar_template_fill(template, part, client_reference, payload)));
 }
 
-/* Calls back with each header; ereports 22023 on a name or value that is none. */
-static void
-for_each_header(Jsonb *headers, void (*use) (const char *name, const char *value, void *state), void *state)
-{
-	JsonbIterator *iterator;
-	JsonbValue	item;
-	JsonbIteratorToken token;
-	char	   *name = NULL;
-
-	if (!JB_ROOT_IS_OBJECT(headers))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("headers must be a JSON object of names and texts")));
-	iterator = JsonbIteratorInit(&headers->root);
-	while ((token = JsonbIteratorNext(&iterator, &item, true)) != WJB_DONE)
-	{
-		if (token == WJB_KEY)
-		{
-			const char *problem;
-
-			name = pnstrdup(item.val.string.val, item.val.string.len);
-			problem = ar_header_name_problem(name);
-			if (problem != NULL)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("header \"%s\" cannot be set: %s", name, problem)));
-		}
-		else if (token == WJB_VALUE)
-		{
-			if (item.type != jbvString || item.val.string.len == 0)
-				ereport(ERROR,
-						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-						 errmsg("header \"%s\" must have a text that is not empty", name)));
-			use(name, pnstrdup(item.val.string.val, item.val.string.len), state);
-		}
-	}
-}
-
-typedef struct HeaderList
-{
-	ArrayBuildState *elements;
-	const char *client_reference;
-	Jsonb	   *payload;
-} HeaderList;
-
-static void
-add_header(const char *name, const char *value, void *state)
-{
-	HeaderList *list = state;
-	char	   *filled = ar_template_fill(value, AR_PART_HEADER, list->client_reference, list->payload);
-
-	list->elements = accumArrayResult(list->elements, CStringGetTextDatum(name), false, TEXTOID, CurrentMemoryContext);
-	list->elements = accumArrayResult(list->elements, CStringGetTextDatum(filled), false, TEXTOID, CurrentMemoryContext);
-}
-
 Datum
 ar_render_headers(PG_FUNCTION_ARGS)
 {
-	HeaderList	list = {0};
-
-	list.client_reference = text_to_cstring(PG_GETARG_TEXT_PP(1));
-	list.payload = PG_GETARG_JSONB_P(2);
-	for_each_header(PG_GETARG_JSONB_P(0), add_header, &list);
-	if (list.elements == NULL)
-		PG_RETURN_ARRAYTYPE_P(construct_empty_array(TEXTOID));
-	PG_RETURN_DATUM(makeArrayResult(list.elements, CurrentMemoryContext));
-}
-
-static void
-ignore_header(const char *name, const char *value, void *state)
-{
-	for (const unsigned char *c = (const unsigned char *) value; *c; c++)
-	{
-		if ((*c < 0x20 && *c != '\t') || *c == 0x7f)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("header \"%s\" holds a control character", name)));
-	}
+	PG_RETURN_DATUM(ar_headers_render(PG_GETARG_JSONB_P(0), text_to_cstring(PG_GETARG_TEXT_PP(1)), PG_GETARG_JSONB_P(2)));
 }
 
 Datum
 ar_check_header_names(PG_FUNCTION_ARGS)
 {
-	for_each_header(PG_GETARG_JSONB_P(0), ignore_header, NULL);
+	ar_headers_check(PG_GETARG_JSONB_P(0));
 	PG_RETURN_VOID();
+}
+
+Datum
+ar_render_json(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_JSONB_P(ar_reference_write(PG_GETARG_JSONB_P(0), PG_GETARG_DATUM(1), text_to_cstring(PG_GETARG_TEXT_PP(2))));
+}
+
+static char *
+attribute_text(HeapTupleHeader row, const char *name)
+{
+	bool		is_null;
+	Datum		value = GetAttributeByName(row, name, &is_null);
+
+	return is_null ? NULL : TextDatumGetCString(value);
+}
+
+typedef struct Rendering
+{
+	HeapTupleHeader operation;
+	char	   *client_reference;
+	Jsonb	   *payload;
+	ArRenderedRequest request;
+} Rendering;
+
+static void
+render_request(void *state)
+{
+	Rendering  *rendering = state;
+	ArRequestTemplate template;
+	bool		is_null;
+
+	template.method = attribute_text(rendering->operation, "method");
+	template.path = attribute_text(rendering->operation, "path");
+	template.headers = DatumGetJsonbP(GetAttributeByName(rendering->operation, "headers", &is_null));
+	template.body_template = attribute_text(rendering->operation, "body_template");
+	template.reference_body_path = GetAttributeByName(rendering->operation, "reference_body_path", &is_null);
+	if (is_null)
+		template.reference_body_path = 0;
+	ar_request_render(&template, rendering->client_reference, rendering->payload, &rendering->request);
+}
+
+static Rendering
+rendering_arguments(FunctionCallInfo fcinfo)
+{
+	Rendering	rendering = {0};
+
+	rendering.operation = PG_GETARG_HEAPTUPLEHEADER(0);
+	rendering.client_reference = text_to_cstring(PG_GETARG_TEXT_PP(1));
+	rendering.payload = PG_GETARG_JSONB_P(2);
+	return rendering;
+}
+
+static Datum
+rendered_row(FunctionCallInfo fcinfo, const Rendering *rendering)
+{
+	const ArRenderedRequest *request = &rendering->request;
+	TupleDesc	descriptor;
+	Datum		values[3] = {0};
+	bool		nulls[3] = {true, true, true};
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (request->path != NULL)
+	{
+		values[0] = CStringGetTextDatum(request->path);
+		values[1] = request->headers;
+		values[2] = request->body ? CStringGetTextDatum(request->body) : (Datum) 0;
+		nulls[0] = nulls[1] = false;
+		nulls[2] = request->body == NULL;
+	}
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls));
+}
+
+Datum
+ar_render_request(PG_FUNCTION_ARGS)
+{
+	Rendering	rendering = rendering_arguments(fcinfo);
+
+	render_request(&rendering);
+	return rendered_row(fcinfo, &rendering);
+}
+
+/* For the engine: one action that cannot be made into a request must not hold up the others. */
+Datum
+ar_try_render_request(PG_FUNCTION_ARGS)
+{
+	Rendering	rendering = rendering_arguments(fcinfo);
+
+	if (!ar_guarded(render_request, &rendering))
+		rendering.request.path = NULL;
+	return rendered_row(fcinfo, &rendering);
 }

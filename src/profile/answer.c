@@ -8,45 +8,14 @@
  */
 #include "profile/answer.h"
 
-#include "access/xact.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 #include "utils/jsonpath.h"
-#include "utils/memutils.h"
 #include "utils/numeric.h"
-#include "utils/resowner.h"
 
-typedef void (*Reader) (void *state);
-
-/* Run a reader; false if it threw.  Its results must be in its state and in "context". */
-static bool
-read_guarded(Reader reader, void *state)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool read = true;
-
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		reader(state);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		read = false;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return read;
-}
+#include "profile/guarded.h"
 
 /* Call one of the jsonb_path_query functions; NULL where it returns SQL NULL. */
 static Jsonb *
@@ -118,7 +87,7 @@ ar_answer_value(const char *body, size_t length, const char *jsonpath)
 {
 	ValueRead	read = {body, length, jsonpath, NULL};
 
-	if (!read_guarded(read_value, &read) || read.value == NULL || !ar_answer_text_is_clean(read.value))
+	if (!ar_guarded(read_value, &read) || read.value == NULL || !ar_answer_text_is_clean(read.value))
 		return NULL;
 	return read.value;
 }
@@ -220,7 +189,7 @@ ar_answer_match(const char *body, size_t length, const ArMatchRule *rule, ArMatc
 	memset(match, 0, sizeof(*match));
 	if (rule->body_match != NULL)
 		match_text(body, length, rule, match);
-	else if (!read_guarded(read_json_match, &read))
+	else if (!ar_guarded(read_json_match, &read))
 		memset(match, 0, sizeof(*match));
 	if (match->artifact_id != NULL && !ar_answer_text_is_clean(match->artifact_id))
 		match->artifact_id = NULL;

@@ -156,13 +156,11 @@ ar_store_claim(MemoryContext parent, const ArOpenCount *open, int open_count,
 static ArStatement check_statement = {
 	"SELECT CASE"
 	" WHEN a.state <> 'submitted' OR a.dispatch_id <> $2 OR a.version <> $3 THEN 'the action has moved on'"
-	" WHEN p.paused_at IS NOT NULL THEN 'the provider is paused'"
+	" WHEN (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL THEN 'the provider is paused'"
 	" WHEN a.not_after <= $4 THEN 'its time has passed'"
-	" WHEN m.epoch IS DISTINCT FROM $5 THEN 'this database is not armed'"
+	" WHEN (SELECT m.epoch FROM reconcile.arming m WHERE m.only_row) IS DISTINCT FROM $5 THEN 'this database is not armed'"
 	" END"
-	" FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
-	" LEFT JOIN reconcile.arming m ON true"
-	" WHERE a.action_id = $1",
+	" FROM reconcile.action a WHERE a.action_id = $1",
 	5, {UUIDOID, UUIDOID, INT4OID, TIMESTAMPTZOID, INT8OID}
 };
 

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
 #include "fmgr.h"
@@ -34,6 +35,12 @@
 PG_FUNCTION_INFO_V1(ar_action_guard);
 PG_FUNCTION_INFO_V1(ar_attempt_guard);
 PG_FUNCTION_INFO_V1(ar_refuse_change);
+
+#define MAX_KEY_BYTES		255
+#define MAX_REFERENCE_BYTES	200
+#define MAX_PAYLOAD_BYTES	(1024 * 1024)
+#define REFERENCE_CHARACTERS \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-"
 
 /* Columns of an action that plan the next step and say nothing about the world. */
 static const char *const action_planning[] = {
@@ -230,6 +237,42 @@ column_type(const ArRow *row, const char *name)
 	return TupleDescAttr(row->descriptor, ar_row_column(row, name))->atttypid;
 }
 
+static void
+refuse_value(const char *column, const char *problem, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CHECK_VIOLATION),
+			 errmsg("%s of an action %s", column, problem),
+			 errhint("%s", hint),
+			 err_generic_string(PG_DIAG_COLUMN_NAME, column)));
+}
+
+/*
+ * What a caller may say about an action.  Checked here and not by constraints,
+ * which would be checked again at each of its transitions.
+ */
+static void
+check_new_action(const ArRow *row)
+{
+	char	   *key = ar_row_text(row, "intent_key");
+	char	   *reference = ar_row_text(row, "client_reference");
+	Datum		payload = ar_row_get(row, "payload");
+
+	if (key != NULL && (strlen(key) > MAX_KEY_BYTES || strspn(key, " \t\r\n\f\v") == strlen(key)))
+		refuse_value("intent_key", "is blank or too long",
+					 "Use up to 255 bytes, or leave it out: then equal intents are told by their fingerprint.");
+	if (reference == NULL || *reference == '\0' || strlen(reference) > MAX_REFERENCE_BYTES ||
+		strspn(reference, REFERENCE_CHARACTERS) != strlen(reference) ||
+		strcmp(reference, ".") == 0 || strcmp(reference, "..") == 0)
+		refuse_value("client_reference", "cannot be sent and asked for everywhere",
+					 "Use up to 200 letters, digits and . _ ~ -, or leave it out to get a fresh one.");
+	if (toast_raw_datum_size(payload) > MAX_PAYLOAD_BYTES)
+		refuse_value("payload", "is larger than one megabyte", "Send large content elsewhere and refer to it.");
+	if (!ar_row_is_null(row, "not_before") && !ar_row_is_null(row, "not_after") &&
+		DatumGetTimestampTz(ar_row_get(row, "not_before")) > DatumGetTimestampTz(ar_row_get(row, "not_after")))
+		refuse_value("not_after", "lies before not_before", "Such an action could never be sent.");
+}
+
 /* A fresh action is planned, whatever the insert said. */
 static void
 start_action(ArRow *row)
@@ -237,6 +280,7 @@ start_action(ArRow *row)
 	char	   *evidence = psprintf("{\"submit\": {\"deliberate_repeat\": %s}}",
 									DatumGetBool(ar_row_get(row, "deliberate_repeat")) ? "true" : "false");
 
+	check_new_action(row);
 	ar_row_set(row, "version", Int32GetDatum(1));
 	ar_row_set(row, "state", ar_enum_datum(column_type(row, "state"), ar_state_name(AR_PLANNED)));
 	ar_row_set(row, "standing", CharGetDatum((char) AR_PENDING_PENDING));

@@ -117,6 +117,16 @@ gate_through('worker killed with the request open', 'open',
 gate_through('postmaster killed with the request open', 'opener',
 	sub { my $killed = monotonic(); crash($node, 'postmaster'); return $killed; }, open => 1, limit => 1);
 
+# Also when it stood still for longer than the attempt could have lasted.
+gate_through('worker stopped, then killed', 'stopped', sub {
+	my ($name, $title) = @_;
+	kill 'STOP', $node->worker_pid;
+	quiet_until("$title, stopped", $name, monotonic() + 2.5);
+	my $killed = monotonic();
+	crash($node, 'worker');
+	return $killed;
+}, open => 1, limit => 1);
+
 # The window never shrinks below what was stored at the dispatch.
 my $dispatched = monotonic();
 gate_through('killed at once', 'early', sub { crash($node, 'worker'); return $dispatched + 4; }, open => 1, limit => 4);
