@@ -11,6 +11,24 @@ SELECT render('ref={client_reference}; name={name}', 'header', 'r', '{"name": "a
 SELECT render('BEGIN:{client_reference} {name}', 'text', 'r', '{"name": "a b/c?d&e=ü", "unused": [1]}');
 SELECT render('{empty}|{name}', 'text', 'r', '{"empty": "", "name": "x"}');
 SELECT pg_temp.refusal($$SELECT reconcile.render('x', 'body', 'r', '{}')$$);
+SELECT render('', 'path', 'r', '{}') = '' AS empty, render('', 'text', 'r', '{}') = '' AS empty;
+
+-- inside a JSON string: whatever the value is, the string ends where the template ends it
+SELECT render('{"t": "{t}", "ref": "{client_reference}"}', 'json', 'r-1', jsonb_build_object('t', E'a"b\\c\n\t\r' || chr(1) || chr(8) || '/ü' || chr(8232)));
+SELECT c AS code, render('{"t": "{t}"}', 'json', 'r', jsonb_build_object('t', chr(c)))::jsonb->>'t' = chr(c) AS reads_back
+FROM unnest('{1,8,9,10,12,13,31,34,39,47,92,123,125,127,133,8232,65279,128512}'::int[]) c WHERE c < 128 OR getdatabaseencoding() = 'UTF8' ORDER BY c;
+SELECT render('{"t": "{t}"}', 'json', 'r', jsonb_build_object('t', t))::jsonb = jsonb_build_object('t', t) AS the_value_and_no_more, t
+FROM unnest(ARRAY['', 'x", "admin": "true', '\', '\"', '\\", "a": "b', '{t}', '{client_reference}', '\u0022', '}{']) t;
+SELECT render('{"n": {n}, "b": {b}, "e": "{e}"}', 'json', 'r', '{"n": 12.50, "b": false, "e": ""}');
+SELECT pg_temp.refusal(format('SELECT reconcile.render(''{"t": "{t}"}'', ''json'', ''r'', %L)', p)) FROM unnest('{"{}","{\"t\": null}","{\"t\": {\"a\": 1}}"}'::text[]) WITH ORDINALITY AS x(p, n) ORDER BY n;
+
+-- the template of a body is one of JSON by its content type, and by nothing else
+CREATE FUNCTION pg_temp.body(headers jsonb) RETURNS text LANGUAGE sql AS $$
+	SELECT r.body FROM jsonb_populate_record(NULL::reconcile.operation, jsonb_build_object('method', 'POST', 'path', '/x', 'headers', $1, 'body_template', '{t}')) op,
+		reconcile.render_request(op, 'r', '{"t": "a\"b"}') r
+$$;
+SELECT h AS headers, pg_temp.body(h) FROM unnest(ARRAY['{"Content-Type": "application/json"}', '{"content-type": "application/merge-patch+JSON; charset=utf-8"}', '{}',
+	'{"Content-Type": "text/calendar"}', '{"Content-Type": "text/plain", "Accept": "application/json"}', '{"Content-Type": "text/plain", "X-Json": "1"}']::jsonb[]) WITH ORDINALITY AS x(h, n) ORDER BY n;
 SELECT render(NULL, 'path', 'r', '{}') IS NULL AS strict;
 
 -- a value is no template, and braces around what is no name stand for themselves
@@ -63,4 +81,8 @@ SELECT render_json('{"a": 1}', '{ref}', 'r'), render_json('{"m": {"k": 1}}', '{m
 	render_json('{"ref": "theirs"}', '{ref}', 'r') AS ours_wins;
 SELECT pg_temp.refusal(format('SELECT reconcile.render_json(%L, %L, ''r'')', b, p)) FROM (VALUES
 	(1, '[1]', '{ref}'), (2, '"a"', '{ref}'), (3, '{"m": 1}', '{m,ref}'), (5, '{"m": null}', '{m,ref}'),
-	(6, '{}', '{}')) AS x(n, b, p) ORDER BY n;
+	(6, '{}', '{}'), (7, '{"m": [{}]}', '{m,0,ref}'), (8, '{"m": {"k": "v"}}', '{m,k,ref}')) AS x(n, b, p) ORDER BY n;
+-- whatever is accepted carries the reference there
+SELECT count(*) AS bodies, bool_and(reconcile.render_json(b, p, 'r') #>> p = 'r') AS carried
+FROM unnest(ARRAY['{}', '{"a": {}}', '{"a": {"b": 1}}', '{"a": {"b": {"c": null}}}', '{"b": [1], "a": {"z": [2]}}']::jsonb[]) b,
+	unnest('{a/b,c,a/y/x/w,0,-1/0}'::text[]) q, string_to_array(q, '/') p;

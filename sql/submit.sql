@@ -8,6 +8,7 @@ SELECT pg_temp.define('submit');
 INSERT INTO reconcile.operation (operation, provider, method, path, headers, body_template, reference_is_global) VALUES
 	('submit.text', 'submit', 'PUT', '/cal/{client_reference}', '{"Content-Type": "text/calendar", "X-Room": "{room}"}', 'UID:{client_reference} {title}', true);
 INSERT INTO reconcile.operation (operation, provider, path, reference_body_path) VALUES ('submit.ref', 'submit', '/things/{kind}', '{meta,ref}');
+INSERT INTO reconcile.operation (operation, provider, path, body_template, reference_is_global) VALUES ('submit.json', 'submit', '/json', '{"ref": "{client_reference}", "title": "{title}"}', true);
 -- Each kind of answer once: which action it is, by the order of first appearance.
 CREATE TEMP TABLE seen (n int GENERATED ALWAYS AS IDENTITY, action_id uuid PRIMARY KEY);
 CREATE FUNCTION pg_temp.submitted(arguments text) RETURNS text LANGUAGE plpgsql AS $$
@@ -76,6 +77,14 @@ SELECT pg_temp.refusal($$SELECT reconcile.submit('submit', '{"r": 2}', 'key-r', 
 SELECT pg_temp.refusal($$INSERT INTO reconcile.action (operation, payload, client_reference) VALUES ('submit', '{"r": 2}', 'mine-1')$$);
 SELECT r AS reference, pg_temp.refusal(format($$SELECT reconcile.submit('submit.text', '{"room": "a", "title": "x"}', client_reference => %L)$$, r))
 FROM unnest(ARRAY['', 'a b', 'a/b', '..', '.', E'a\r\nb', 'ä', repeat('r', 201)]) WITH ORDINALITY AS x(r, n) ORDER BY n;
+
+-- Also where the reference is in no path: a proxy folds such a name away in the question.
+SELECT r AS reference, pg_temp.refusal(format($$SELECT reconcile.submit('submit.json', '{"title": "x"}', client_reference => %L)$$, r)) FROM unnest('{.,..}'::text[]) r;
+SELECT reference FROM reconcile.submit('submit.json', '{"title": "..."}', client_reference => '...');
+-- A title is the title and no more, also in a template of JSON.
+SELECT r.body, r.body::jsonb->>'title' = a.payload->>'title' AS the_title FROM reconcile.submit('submit.json', '{"title": "x\"\n, \"amount\": 100"}', client_reference => 'json-1') s
+	JOIN reconcile.action a ON a.action_id = s.action_id JOIN reconcile.operation o ON o.operation = a.operation, reconcile.render_request(o, a.client_reference, a.payload) r;
+SELECT pg_temp.refusal($$SELECT reconcile.submit('submit.json', '{"title": null}')$$);
 
 -- What could not be sent is refused now, with the caller's words still there.
 SELECT pg_temp.refusal('SELECT reconcile.submit(' || a || ')') FROM unnest(ARRAY[

@@ -41,11 +41,22 @@ WHERE (f, s) NOT IN (('cancel', 'planned'), ('cancel', 'cancelled'), ('replace',
 	('look_up_now', 'manual_review'), ('look_up_now', 'outcome_unknown'), ('look_up_now', 'delivered')) ORDER BY f, s;
 SELECT pg_temp.refusal(s) FROM unnest(ARRAY[$$SELECT reconcile.cancel(pg_temp.id(99), 'x')$$, $$SELECT reconcile.cancel(pg_temp.id(1), NULL)$$,
 	$$SELECT reconcile.replace(pg_temp.id(9), E' \n')$$, $$SELECT reconcile.look_up_now(NULL, 'x')$$]) WITH ORDINALITY AS x(s, n) ORDER BY n;
+-- looking up needs a rule to ask by, and starts where the attempts left off: the last gate, the standing as it is
+SELECT pg_temp.refusal($$SELECT reconcile.look_up_now(pg_temp.id(5), 'a test')$$);
+UPDATE reconcile.operation SET reference_body_path = '{ref}' WHERE operation = 'views';
+INSERT INTO reconcile.lookup_rule (operation, kind, path, items_path, reference_path) VALUES ('views', 'list_by_reference', '/things?r={client_reference}', '$[*]', '$.r');
+SELECT count(pg_temp.stage_attempt(pg_temp.id(100 + n), pg_temp.id(5), n, 'outcome_unknown')) AS attempts FROM generate_series(1, 2) n;
+UPDATE reconcile.attempt SET response_body = response_body WHERE dispatch_id = pg_temp.id(101) RETURNING gate_us;
+INSERT INTO reconcile.attempt SELECT (jsonb_populate_record(t, jsonb_build_object('dispatch_id', pg_temp.id(103), 'number', 3, 'gate_us', 4711))).* FROM reconcile.attempt t WHERE dispatch_id = pg_temp.id(101);
+INSERT INTO reconcile.action SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', pg_temp.id(30), 'client_reference', 'taken', 'intent_key', 'taken', 'standing', 'confirmed/pending', 'gate_us', 42))).*
+FROM reconcile.action a WHERE action_id = pg_temp.id(5);
+SELECT reconcile.look_up_now(pg_temp.id(30), 'taken'), reconcile.look_up_now(pg_temp.id(30), 'again');
+SELECT state, standing, gate_us, evidence FROM reconcile.action WHERE action_id = pg_temp.id(30);
 SELECT reconcile.cancel(pg_temp.id(1), 'first'), reconcile.replace(pg_temp.id(9), 'first'), reconcile.look_up_now(pg_temp.id(5), 'first');
 SELECT reconcile.cancel(pg_temp.id(1), 'second'), reconcile.replace(pg_temp.id(9), 'second'), reconcile.look_up_now(pg_temp.id(5), 'second');
 SELECT action_id, version, event, from_state, to_state, standing, evidence FROM reconcile.history
 WHERE action_id IN (pg_temp.id(1), pg_temp.id(5), pg_temp.id(9)) ORDER BY action_id, version;
-SELECT action_id, state, queued, due_at IS NOT NULL AS due, gate_us IS NOT NULL AS gate FROM reconcile.action
+SELECT action_id, state, queued, due_at IS NOT NULL AS due, gate_us FROM reconcile.action
 WHERE action_id IN (pg_temp.id(1), pg_temp.id(5), pg_temp.id(9)) ORDER BY action_id;
 
 -- receipt

@@ -102,6 +102,7 @@ CREATE TABLE reconcile.attempt (
 	CONSTRAINT attempt_window CHECK (window_us >= 0 AND late_arrival_us >= 0)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
 COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable before its first byte leaves. Written by the engine only.';
+-- No index names a column that changes, so that the end of an attempt is a heap-only update.
 COMMENT ON COLUMN reconcile.attempt.base_url IS 'The address the attempt was sent to; lookups about it go there.';
 COMMENT ON COLUMN reconcile.attempt.request_hash IS 'SHA-256 over method, path, headers and body as sent.';
 COMMENT ON COLUMN reconcile.attempt.epoch IS 'Which run of the engine sent it.';
@@ -109,8 +110,6 @@ COMMENT ON COLUMN reconcile.attempt.window_us IS 'The consistency window that co
 COMMENT ON COLUMN reconcile.attempt.late_arrival_us IS 'How long after its end the provider may still execute it, microseconds.';
 COMMENT ON COLUMN reconcile.attempt.gate_us IS 'Until then, on the logical clock of this database in microseconds, a "not found" proves nothing about this attempt.';
 COMMENT ON COLUMN reconcile.attempt.response_body IS 'The first 8 kB of the answer''s body.';
-
-CREATE INDEX attempt_open ON reconcile.attempt (action_id) WHERE state = 'submitted';
 
 CREATE TABLE reconcile.lookup (
 	lookup_id uuid PRIMARY KEY,

@@ -16,7 +16,8 @@ static ArStatement recover_attempts_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'recover', state = 'outcome_unknown', ended_at = $2,"
 	" gate_us = greatest(t.gate_us, $1 + t.late_arrival_us + t.window_us),"
 	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'epoch', t.epoch))"
-	" WHERE t.state = 'submitted'",
+	" WHERE t.state = 'submitted' AND t.dispatch_id = ANY (ARRAY("
+	"  SELECT a.dispatch_id FROM reconcile.action a WHERE a.state = 'submitted'))",
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 

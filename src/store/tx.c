@@ -74,6 +74,7 @@ static const struct
 	{"enable_seqscan", "off"},
 	{"enable_mergejoin", "off"},
 	{"enable_nestloop", "off"},
+	{"enable_bitmapscan", "off"},
 	{"plan_cache_mode", "force_generic_plan"},
 	{"jit", "off"},
 	{"lock_timeout", "5s"},
