@@ -82,9 +82,14 @@ FROM unnest(ARRAY['', 'a b', 'a/b', '..', '.', E'a\r\nb', 'ä', repeat('r', 201)
 SELECT r AS reference, pg_temp.refusal(format($$SELECT reconcile.submit('submit.json', '{"title": "x"}', client_reference => %L)$$, r)) FROM unnest('{.,..}'::text[]) r;
 SELECT reference FROM reconcile.submit('submit.json', '{"title": "..."}', client_reference => '...');
 -- A title is the title and no more, also in a template of JSON.
-SELECT r.body, r.body::jsonb->>'title' = a.payload->>'title' AS the_title FROM reconcile.submit('submit.json', '{"title": "x\"\n, \"amount\": 100"}', client_reference => 'json-1') s
-	JOIN reconcile.action a ON a.action_id = s.action_id JOIN reconcile.operation o ON o.operation = a.operation, reconcile.render_request(o, a.client_reference, a.payload) r;
+SELECT reference FROM reconcile.submit('submit.json', '{"title": "x\"\n, \"amount\": 100"}', client_reference => 'json-1');
+SELECT r.body, r.body::jsonb->>'title' = a.payload->>'title' AS the_title FROM reconcile.action a JOIN reconcile.operation o USING (operation),
+	reconcile.render_request(o, a.client_reference, a.payload) r WHERE client_reference = 'json-1';
 SELECT pg_temp.refusal($$SELECT reconcile.submit('submit.json', '{"title": null}')$$);
+
+-- A place for the reference that is none: nothing is sent without it.
+SELECT p AS place, pg_temp.refusal(format($q$UPDATE reconcile.operation SET reference_body_path = %L WHERE operation = 'submit.ref'; SELECT reconcile.submit('submit.ref', '{"kind": "a"}')$q$, p)) AS refusal
+FROM unnest('{"{}","{a,NULL}","{NULL}","{{a}}"}'::text[]) WITH ORDINALITY AS x(p, n) ORDER BY n;
 
 -- What could not be sent is refused now, with the caller's words still there.
 SELECT pg_temp.refusal('SELECT reconcile.submit(' || a || ')') FROM unnest(ARRAY[

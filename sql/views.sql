@@ -46,7 +46,6 @@ SELECT pg_temp.refusal($$SELECT reconcile.look_up_now(pg_temp.id(5), 'a test')$$
 UPDATE reconcile.operation SET reference_body_path = '{ref}' WHERE operation = 'views';
 INSERT INTO reconcile.lookup_rule (operation, kind, path, items_path, reference_path) VALUES ('views', 'list_by_reference', '/things?r={client_reference}', '$[*]', '$.r');
 SELECT count(pg_temp.stage_attempt(pg_temp.id(100 + n), pg_temp.id(5), n, 'outcome_unknown')) AS attempts FROM generate_series(1, 2) n;
-UPDATE reconcile.attempt SET response_body = response_body WHERE dispatch_id = pg_temp.id(101) RETURNING gate_us;
 INSERT INTO reconcile.attempt SELECT (jsonb_populate_record(t, jsonb_build_object('dispatch_id', pg_temp.id(103), 'number', 3, 'gate_us', 4711))).* FROM reconcile.attempt t WHERE dispatch_id = pg_temp.id(101);
 INSERT INTO reconcile.action SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', pg_temp.id(30), 'client_reference', 'taken', 'intent_key', 'taken', 'standing', 'confirmed/pending', 'gate_us', 42))).*
 FROM reconcile.action a WHERE action_id = pg_temp.id(5);
