@@ -1,12 +1,16 @@
 -- What must hold in the catalog, whatever is added.
 BEGIN;
-SELECT plan(19);
+SELECT plan(29);
 
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
-	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix'], 'only these functions run with the rights of their owner');
+	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
+SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
+	AND setting ~ '^search_path=' AND setting <> 'search_path=pg_catalog, pg_temp'$$, 'and of no other');
+SELECT is_empty($$SELECT p.oid::regprocedure, t.typname FROM pg_proc p JOIN pg_type t ON t.oid = ANY (proargtypes) WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
+	AND t.typname IN ('regclass', 'regproc', 'regprocedure', 'regtype', 'cstring', 'internal', 'anyelement')$$, 'none of them is handed something to run');
 SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'reconcile'::regnamespace AND lanname = 'plpgsql'
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'so has every function in PL/pgSQL');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND proleakproof
@@ -37,7 +41,29 @@ SELECT is_empty($$SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = '
 	'every partition of the history has both guards');
 SELECT cmp_ok(count(*), '>=', 3::bigint, 'months and the rest') FROM pg_inherits WHERE inhparent = 'reconcile.history'::regclass;
 
+-- Who sees which rows: the policies are the only ones, and nobody who is not above them is let off.
+SELECT set_eq($$SELECT relname || ' ' || relrowsecurity || ' ' || relforcerowsecurity FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND (relrowsecurity OR relforcerowsecurity)$$,
+	ARRAY['action true false'], 'row security is on the actions; the extension''s own functions are above it');
+SELECT policies_are('reconcile', 'action', ARRAY['action_visible', 'action_insert'], 'by two policies');
+SELECT is((SELECT string_agg(polname || ' ' || polcmd::text || ' ' || polpermissive || ' ' || coalesce(pg_get_expr(polqual, polrelid), '-') || ' ' || coalesce(pg_get_expr(polwithcheck, polrelid), '-'), E'\n' ORDER BY polname)
+	FROM pg_policy WHERE polrelid = 'reconcile.action'::regclass), E'action_insert a true - (submitter = SESSION_USER)\naction_visible r true reconcile.may_see(submitter) -',
+	'one sees what may be seen, the other inserts in its own name');
+SELECT is_empty($$SELECT viewname FROM pg_views WHERE schemaname = 'reconcile' AND definition ~ 'may_see' AND NOT EXISTS (
+	SELECT FROM pg_class WHERE oid = format('reconcile.%I', viewname)::regclass AND reloptions @> '{security_barrier=true}')$$, 'every view that hides rows is a barrier');
+
+-- The functions that a trigger or a policy calls as the caller are ones that the caller may call.
+SELECT is_empty($$SELECT grantee FROM unnest('{reconcile_submitter,reconcile_reader,reconcile_operator,reconcile_admin}'::text[]) grantee
+	WHERE NOT has_function_privilege(grantee, 'reconcile.may_see(name)', 'EXECUTE')$$, 'whoever sees rows may ask which');
+
 -- Keys that the promises rest on.
+SELECT is_empty($$SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'reconcile.history'::regclass AND NOT EXISTS (
+	SELECT FROM pg_index WHERE indrelid = inhrelid AND indisunique AND indisvalid AND indpred IS NULL
+	AND pg_get_indexdef(indexrelid) LIKE '%(action_id, version)')$$, 'one version of an action has one entry, in each partition of the history');
+SELECT is_empty($$SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'reconcile.history'::regclass$$,
+	'and the parent has no index, which a restored partition would have to match');
+SELECT is(array_agg(attname::text), '{lifetime}', 'the clock has a row for each lifetime')
+	FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey) WHERE indrelid = 'reconcile.clock'::regclass AND indisprimary;
+
 SELECT index_is_unique('reconcile', 'action', 'action_reference', 'one reference is one action at a provider');
 SELECT index_is_unique('reconcile', 'action', 'action_intent', 'one intent key is one action of a submitter and operation');
 SELECT index_is_unique('reconcile', 'action', 'action_unresolved_intent', 'one unresolved intent is one action');

@@ -1,6 +1,6 @@
 -- Who may do what: nothing is for everybody, and each role does what it is for.
 BEGIN;
-SELECT plan(79);
+SELECT plan(102);
 
 -- The roles.
 SELECT has_role(r, format('role %s exists', r)) FROM unnest('{reconcile_reader,reconcile_submitter,reconcile_operator,reconcile_admin}'::name[]) r;
@@ -47,11 +47,16 @@ END $$;
 -- An admin defines.
 SET SESSION AUTHORIZATION tap_admin;
 SELECT lives_ok($$INSERT INTO reconcile.provider (provider, base_url) VALUES ('tap', 'https://tap.example')$$, 'an admin defines a provider');
-SELECT lives_ok($$INSERT INTO reconcile.operation (operation, provider, path) VALUES ('tap', 'tap', '/x')$$, 'an admin defines an operation');
+SELECT lives_ok($$INSERT INTO reconcile.operation (operation, provider, path, reference_body_path) VALUES ('tap', 'tap', '/x', '{ref}')$$, 'an admin defines an operation');
 SELECT lives_ok($$INSERT INTO reconcile.lookup_rule (operation, kind, path, items_path, reference_path) VALUES ('tap', 'list_by_reference', '/x?r={client_reference}', '$[*]', '$.r')$$,
 	'an admin defines a lookup');
 SELECT lives_ok($$UPDATE reconcile.provider SET max_in_flight = 3$$, 'an admin changes a provider');
+SELECT lives_ok($$UPDATE reconcile.lookup_rule SET pause = '2 s'$$, 'an admin changes a lookup');
 SELECT lives_ok($$SELECT reconcile.arm('a test')$$, 'an admin arms');
+SELECT is(armed, true, 'which arms, although the record is for nobody') FROM reconcile.health;
+SELECT throws_ok($$SELECT * FROM reconcile.arming$$, '42501', NULL, 'an admin does not read the token');
+SELECT throws_ok($$INSERT INTO reconcile.arming SELECT$$, '42501', NULL, 'or write it');
+SELECT throws_ok($$TRUNCATE reconcile.lookup_rule$$, '42501', NULL, 'an admin does not take the rules away all at once');
 SELECT lives_ok($$SELECT reconcile.create_history_partitions(1)$$, 'an admin makes partitions');
 SELECT lives_ok($$SELECT * FROM reconcile.health$$, 'an admin reads health');
 SELECT throws_ok($$INSERT INTO reconcile.action (operation, payload) VALUES ('tap', '{}')$$, '42501', NULL, 'an admin does not submit');
@@ -68,6 +73,13 @@ SELECT lives_ok($$INSERT INTO reconcile.action (action_id, operation, payload, i
 SELECT throws_ok(format('INSERT INTO reconcile.action (operation, payload, %I) VALUES (''tap'', ''{}'', NULL)', c), '42501', NULL, format('but not %s', c))
 	FROM unnest('{state,standing,version,submitter,provider,fingerprint,queued,due_at,gate_us,actor,evidence,chain_head}'::text[]) c;
 SELECT lives_ok($$INSERT INTO reconcile.action (operation, payload) VALUES ('tap', '{"n": 3}') RETURNING action_id$$, 'a submitter learns the id of what it inserted');
+SELECT results_eq($$INSERT INTO reconcile.action (action_id, operation, payload) VALUES ('00000000-0000-7000-8000-000000000002', 'tap', '{"n": 4}'), ('00000000-0000-7000-8000-000000000003', 'tap', '{"n": 5}') RETURNING action_id$$,
+	ARRAY['00000000-0000-7000-8000-000000000002', '00000000-0000-7000-8000-000000000003']::uuid[], 'of each of them');
+SELECT throws_ok(format('INSERT INTO reconcile.action (operation, payload) VALUES (''tap'', ''{}'') RETURNING %I', c), '42501', NULL, format('but not its %s', c))
+	FROM unnest('{payload,state,submitter,chain_head}'::text[]) c;
+SELECT results_eq($$SELECT action_id FROM reconcile.action EXCEPT SELECT action_id FROM reconcile.action_status$$, $$SELECT NULL::uuid WHERE false$$, 'it sees the ids of its own actions only');
+SELECT results_eq($$SELECT count(*) FROM reconcile.action$$, $$SELECT count(*) FROM reconcile.action_status$$, 'and of all of them');
+SELECT throws_ok(format('SELECT %I FROM reconcile.action', c), '42501', NULL, format('by its id alone, not by %s', c)) FROM unnest('{payload,intent_key,fingerprint}'::text[]) c;
 SELECT results_eq($$SELECT count(DISTINCT submitter), count(*) FILTER (WHERE action_id = '00000000-0000-7000-8000-000000000001') FROM reconcile.action_status$$, $$VALUES (1::bigint, 1::bigint)$$, 'it sees its own in action_status');
 SELECT results_eq($$SELECT count(DISTINCT submitter), count(*) FILTER (WHERE action_id = '00000000-0000-7000-8000-000000000001') FROM reconcile.unresolved$$, $$VALUES (1::bigint, 1::bigint)$$, 'in unresolved');
 SELECT set_eq($$SELECT DISTINCT actor FROM reconcile.action_history$$, ARRAY['tap_submitter'], 'and in action_history');
@@ -77,16 +89,22 @@ SELECT throws_ok($$SELECT reconcile.wait('00000000-0000-7000-8000-000000000001',
 SELECT throws_ok(s, '42501', NULL, 'it cannot ' || s) FROM unnest(ARRAY['SELECT * FROM reconcile.action', 'SELECT * FROM reconcile.attempt', 'SELECT * FROM reconcile.history',
 	'SELECT * FROM reconcile.provider', 'SELECT * FROM reconcile.health', 'UPDATE reconcile.action SET payload = ''{}''', 'DELETE FROM reconcile.action', 'TRUNCATE reconcile.action',
 	$$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT reconcile.person_step('00000000-0000-7000-8000-000000000001', 'cancel', '{planned}', 'cancelled', 'x')$$,
-	$$SELECT reconcile.pause('tap', 'x')$$, $$SELECT reconcile.arm('x')$$, $$CALL reconcile.run('0')$$]) s;
+	$$SELECT reconcile.pause('tap', 'x')$$, $$SELECT reconcile.arm('x')$$, $$CALL reconcile.run('0')$$,
+	$$SELECT reconcile.look_up_now('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT * FROM reconcile.engine()$$, $$SELECT reconcile.create_history_partitions(1)$$]) s;
 SET SESSION AUTHORIZATION tap_other;
 SELECT is(reconcile.receipt('00000000-0000-7000-8000-000000000001'), NULL, 'nobody else has that receipt');
 SELECT throws_ok($$SELECT reconcile.wait('00000000-0000-7000-8000-000000000001', '0')$$, '42704', NULL, 'or can wait for it');
 SELECT is_empty($$SELECT * FROM reconcile.action_status WHERE action_id = '00000000-0000-7000-8000-000000000001'$$, 'or can see it');
+SELECT is_empty($$SELECT action_id FROM reconcile.action WHERE action_id = '00000000-0000-7000-8000-000000000001'$$, 'or that it exists');
+SELECT results_eq($$SELECT count(*) FROM reconcile.action$$, $$VALUES (1::bigint)$$, 'only its own does');
 
 -- A reader reads everything, and changes nothing.
 SET SESSION AUTHORIZATION tap_reader;
 SELECT results_eq($$SELECT count(DISTINCT submitter) FROM reconcile.action_status$$, $$VALUES (2::bigint)$$, 'a reader sees the actions of all');
 SELECT lives_ok($$SELECT * FROM reconcile.health$$, 'a reader reads health');
+SELECT is(armed, true, 'and sees that it is armed, although it reads no token') FROM reconcile.health;
+SELECT throws_ok($$SELECT * FROM reconcile.arming$$, '42501', NULL, 'a reader does not read the token');
+SELECT results_eq($$SELECT count(DISTINCT submitter) FROM reconcile.action$$, $$VALUES (2::bigint)$$, 'a reader sees the rows of all');
 SELECT is_empty($$SELECT * FROM reconcile.verify_history()$$, 'a reader verifies the history');
 SELECT is_empty($$SELECT * FROM reconcile.fold_violation()$$, 'a reader checks the fold');
 SELECT throws_ok($$SELECT * FROM reconcile.submit('tap', '{}')$$, '42501', NULL, 'a reader does not submit');
