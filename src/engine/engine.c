@@ -66,6 +66,7 @@ make_engine(bool in_call)
 	engine->turn_context = AllocSetContextCreate(context, "engine turn", ALLOCSET_DEFAULT_SIZES);
 	engine->in_call = in_call;
 	engine->look_for_work = true;
+	engine->look_at_everything = true;
 	engine->look_at_us = -1;
 	engine->disarmed_because = "it has not been looked at yet";
 	dlist_init(&engine->open);
@@ -202,6 +203,7 @@ void
 ar_engine_wake(ArEngine *engine)
 {
 	engine->look_for_work = true;
+	engine->look_at_everything = true;
 }
 
 void

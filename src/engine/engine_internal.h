@@ -15,6 +15,8 @@
 #include "transport/transport.h"
 
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
+#define AR_LOOK_SOON_US			INT64CONST(20000)	/* not everything was looked at */
+#define AR_CLAIM_LIMIT			512
 #define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
 
 /* One transfer, from its claim to its record: a write or a lookup. */
@@ -36,7 +38,8 @@ struct ArEngine
 	bool		in_call;
 	bool		draining;
 	bool		gone;			/* the extension has vanished */
-	bool		look_for_work;	/* something may be due */
+	bool		look_for_work;	/* something may be due to be sent */
+	bool		look_at_everything; /* and to be asked: not only room has been made */
 	bool		one_by_one;		/* a batch failed: record each result on its own */
 	bool		nothing_due;
 	ArTransport *transport;

@@ -160,8 +160,10 @@ settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 		ar_errand_free(engine, errands[i]);
 	}
 	engine->ended_since_us = ar_monotonic_us();
-	/* Room has been made, gates have been set. */
+	/* Room has been made; gates that have been set are met by the next look at everything. */
 	engine->look_for_work = true;
+	if (engine->look_at_us < 0)
+		engine->look_at_us = engine->ended_since_us + AR_LOOK_SOON_US;
 }
 
 /* The errands whose result may be tried now; palloc'ed. */

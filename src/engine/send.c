@@ -13,15 +13,13 @@
 #include "profile/answer.h"
 #include "store/clock.h"
 
-#define CLAIM_LIMIT 512
-
 int
 ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
 {
 	ArOpenCount *open;
 	int			open_count = ar_errand_open_counts(engine, &open);
 
-	return ar_store_claim(engine->turn_context, open, open_count, engine->epoch, CLAIM_LIMIT, dispatches);
+	return ar_store_claim(engine->turn_context, open, open_count, engine->epoch, AR_CLAIM_LIMIT, dispatches);
 }
 
 /* Header strings come in pairs. */

@@ -117,10 +117,26 @@ typedef struct Work
 	int64		new_epoch;
 } Work;
 
+/*
+ * There may be more.  A full batch says so; otherwise results will make room,
+ * commits will wake us, and for what time alone brings we look once more in a
+ * little while, when there may be leisure to plan ahead.
+ */
+static void
+look_again_soon(ArEngine *engine, const Work *work)
+{
+	engine->nothing_due = false;
+	engine->look_for_work = work->dispatch_count >= AR_CLAIM_LIMIT;
+	if (engine->look_at_us < 0)
+		engine->look_at_us = ar_monotonic_us() + AR_LOOK_SOON_US;
+}
+
 /* Everything of one turn that needs the database, in the open transaction. */
 static void
 work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 {
+	bool		asking;
+
 	if (record)
 	{
 		work->result_count = ar_record_ready(engine, &work->results);
@@ -130,24 +146,24 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (!look)
 		return;
 	engine->look_for_work = false;
-	engine->look_at_us = -1;
 	engine->nothing_due = true;
 	if (!is_armed(engine, &work->new_epoch))
 	{
-		engine->look_for_work = work->new_epoch != 0;
+		if (work->new_epoch != 0)
+			ar_engine_wake(engine);
 		return;
 	}
+	asking = engine->look_at_everything;
+	engine->look_at_everything = false;
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
-	work->question_count = ar_ask_claim(engine, &work->questions);
-	if (work->dispatch_count + work->question_count == 0)
+	if (asking)
+		work->question_count = ar_ask_claim(engine, &work->questions);
+	if (asking && work->dispatch_count + work->question_count == 0)
 		plan_ahead(engine);
 	else
-	{
-		engine->nothing_due = false;
-		engine->look_for_work = true;
-		if (work->dispatch_count > 0)
-			ar_fault_point("claim_before_commit");
-	}
+		look_again_soon(engine, work);
+	if (work->dispatch_count > 0)
+		ar_fault_point("claim_before_commit");
 }
 
 /* Only what is committed may leave. */
@@ -200,7 +216,7 @@ work_once(ArEngine *engine, bool record, bool look)
 	if (failed)
 	{
 		engine->one_by_one = true;
-		engine->look_for_work = true;
+		ar_engine_wake(engine);
 	}
 	else
 		carry_out(engine, &work);
@@ -256,7 +272,10 @@ ar_engine_turn(ArEngine *engine)
 		ar_gate_drive(engine);
 	collect(engine);
 	if (engine->look_at_us >= 0 && now >= engine->look_at_us)
-		engine->look_for_work = true;
+	{
+		engine->look_at_us = -1;
+		ar_engine_wake(engine);
+	}
 	look = engine->look_for_work && !engine->draining;
 
 	if (engine->one_by_one)

@@ -9,7 +9,8 @@ use ActionReconcile::Provider;
 use ActionReconcile::Scenarios;
 use Test::More;
 
-my $node = ActionReconcile::Node->create('lost');
+# Freed memory is overwritten, so that a use of it after that shows.
+my $node = ActionReconcile::Node->create('lost', env => { MALLOC_PERTURB_ => '165' });
 my $provider = ActionReconcile::Provider->new;
 my $scenarios = ActionReconcile::Scenarios->new($node, $provider);
 
