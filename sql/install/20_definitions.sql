@@ -9,7 +9,7 @@ COMMENT ON TABLE reconcile.installation IS
 	'At most one row, made when first needed: the prefix that keeps callers'' own references of this installation apart from those of others.';
 
 CREATE TABLE reconcile.provider (
-	provider text PRIMARY KEY,
+	provider text COLLATE "C" PRIMARY KEY,
 	version integer NOT NULL DEFAULT 1,
 	base_url text NOT NULL,
 	consistency_window interval NOT NULL DEFAULT '30 seconds',
@@ -53,9 +53,9 @@ COMMENT ON COLUMN reconcile.provider.ca_file IS 'File with the trusted certifica
 COMMENT ON COLUMN reconcile.provider.paused_at IS 'When sending to the provider was paused; NULL if it is not. See pause() and resume().';
 
 CREATE TABLE reconcile.operation (
-	operation text PRIMARY KEY,
+	operation text COLLATE "C" PRIMARY KEY,
 	version integer NOT NULL DEFAULT 1,
-	provider text NOT NULL REFERENCES reconcile.provider,
+	provider text COLLATE "C" NOT NULL REFERENCES reconcile.provider,
 	method text NOT NULL DEFAULT 'POST',
 	path text NOT NULL,
 	headers jsonb NOT NULL DEFAULT '{"Content-Type": "application/json"}',
@@ -92,7 +92,7 @@ COMMENT ON COLUMN reconcile.operation.max_replacements IS 'Bound on automatic re
 COMMENT ON COLUMN reconcile.operation.retry_pause IS 'Pause after an attempt that proved not sent; doubles up to retry_pause_max.';
 
 CREATE TABLE reconcile.lookup_rule (
-	operation text NOT NULL REFERENCES reconcile.operation,
+	operation text COLLATE "C" NOT NULL REFERENCES reconcile.operation,
 	position integer NOT NULL DEFAULT 1,
 	kind text NOT NULL,
 	path text NOT NULL,

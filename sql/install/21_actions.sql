@@ -2,14 +2,14 @@
 
 CREATE TABLE reconcile.action (
 	action_id uuid PRIMARY KEY DEFAULT reconcile.new_action_id(),
-	operation text NOT NULL,
+	operation text COLLATE "C" NOT NULL,
 	payload jsonb NOT NULL DEFAULT '{}',
-	intent_key text,
-	client_reference text NOT NULL,
+	intent_key text COLLATE "C",
+	client_reference text COLLATE "C" NOT NULL,
 	deliberate_repeat boolean NOT NULL DEFAULT false,
 	not_before timestamptz,
 	not_after timestamptz,
-	provider text NOT NULL,
+	provider text COLLATE "C" NOT NULL,
 	submitter name NOT NULL,
 	submitted_at timestamptz NOT NULL,
 	fingerprint reconcile.intent_fingerprint NOT NULL,
@@ -76,10 +76,10 @@ CREATE INDEX action_replacement ON reconcile.action (due_at)
 	WHERE state = 'planned' AND absence_at IS NOT NULL;
 
 CREATE TABLE reconcile.attempt (
-	dispatch_id uuid PRIMARY KEY,
 	action_id uuid NOT NULL,
 	number integer NOT NULL,
-	provider text NOT NULL,
+	dispatch_id uuid NOT NULL,
+	provider text COLLATE "C" NOT NULL,
 	provider_version integer NOT NULL,
 	operation_version integer NOT NULL,
 	base_url text NOT NULL,
@@ -98,7 +98,7 @@ CREATE TABLE reconcile.attempt (
 	artifact_id text,
 	response_body bytea,
 	version integer NOT NULL,
-	CONSTRAINT attempt_number UNIQUE (action_id, number),
+	PRIMARY KEY (action_id, number),
 	CONSTRAINT attempt_window CHECK (window_us >= 0 AND late_arrival_us >= 0)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
 COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable before its first byte leaves. Written by the engine only.';

@@ -17,8 +17,8 @@
 #include "store/recovery.h"
 #include "store/tx.h"
 
-#define RECORD_BATCH		64
-#define RECORD_DELAY_US		4000
+#define RECORD_BATCH		128
+#define RECORD_DELAY_US		10000
 #define LOCKED_RETRY_US		50000
 #define STORE_ATTEMPTS		3
 

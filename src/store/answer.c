@@ -31,7 +31,7 @@ static ArStatement lock_statement = {
 static ArStatement credit_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'found', state = 'succeeded', standing = 'confirmed/accepted',"
 	" evidence = $2::jsonb, artifact_id = $3"
-	" WHERE t.dispatch_id = (SELECT x.dispatch_id FROM reconcile.attempt x WHERE x.action_id = $1"
+	" WHERE t.action_id = $1 AND t.number = (SELECT x.number FROM reconcile.attempt x WHERE x.action_id = $1"
 	"  ORDER BY (x.state IN ('outcome_unknown', 'delivered')) DESC, x.number DESC LIMIT 1)",
 	3, {UUIDOID, TEXTOID, TEXTOID}
 };

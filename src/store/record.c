@@ -31,7 +31,7 @@ static ArStatement record_statement = {
 	" UPDATE reconcile.attempt t SET version = t.version + 1, event = e.event, state = e.attempt_state::reconcile.state,"
 	"  standing = e.attempt_standing::reconcile.standing, evidence = e.evidence::jsonb, ended_at = $14,"
 	"  http_status = e.http_status, artifact_id = e.artifact_id, response_body = e.body, gate_us = coalesce(e.gate_us, t.gate_us)"
-	" FROM ended e WHERE t.dispatch_id = e.dispatch_id AND t.dispatch_id = ANY ($2)"
+	" FROM ended e WHERE t.action_id = e.action_id AND t.dispatch_id = e.dispatch_id AND t.action_id = ANY ($1)"
 	"), actions AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = e.event, state = e.action_state::reconcile.state,"
 	"  standing = e.action_standing::reconcile.standing, queued = (e.action_state = 'planned'), evidence = e.evidence::jsonb,"

@@ -16,8 +16,8 @@ static ArStatement recover_attempts_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'recover', state = 'outcome_unknown', ended_at = $2,"
 	" gate_us = greatest(t.gate_us, $1 + t.late_arrival_us + t.window_us),"
 	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'epoch', t.epoch))"
-	" WHERE t.state = 'submitted' AND t.dispatch_id = ANY (ARRAY("
-	"  SELECT a.dispatch_id FROM reconcile.action a WHERE a.state = 'submitted'))",
+	" WHERE t.state = 'submitted' AND t.action_id = ANY (ARRAY("
+	"  SELECT a.action_id FROM reconcile.action a WHERE a.state = 'submitted'))",
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 
@@ -25,8 +25,8 @@ static ArStatement recover_submitted_statement = {
 	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', state = 'outcome_unknown',"
 	" gate_us = t.gate_us, eligible_at = $2 + (t.gate_us - $1) * interval '1 microsecond',"
 	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'dispatch_id', a.dispatch_id))"
-	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.dispatch_id = a.dispatch_id"
-	"  AND t.dispatch_id = ANY (ARRAY(SELECT x.dispatch_id FROM reconcile.action x WHERE x.state = 'submitted'))",
+	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.action_id = a.action_id AND t.dispatch_id = a.dispatch_id"
+	"  AND t.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.action x WHERE x.state = 'submitted'))",
 	2, {INT8OID, TIMESTAMPTZOID}
 };
 

@@ -26,15 +26,35 @@ ar_row_read(Relation relation, HeapTuple tuple)
 	return row;
 }
 
+/*
+ * Columns are named by string constants, so the address of the name finds the
+ * place where the column was last time; whether it still is there is checked.
+ */
+#define REMEMBERED 256
+
+static int	remembered[REMEMBERED];
+
 int
 ar_row_column(const ArRow *row, const char *name)
 {
+	int		   *place = &remembered[((uintptr_t) name >> 1) % REMEMBERED];
+
+	if (*place < row->descriptor->natts)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(row->descriptor, *place);
+
+		if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0)
+			return *place;
+	}
 	for (int i = 0; i < row->descriptor->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(row->descriptor, i);
 
 		if (!attribute->attisdropped && strcmp(NameStr(attribute->attname), name) == 0)
+		{
+			*place = i;
 			return i;
+		}
 	}
 	elog(ERROR, "there is no column \"%s\"", name);
 	return -1;

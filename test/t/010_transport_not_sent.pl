@@ -24,14 +24,14 @@ sub not_sent
 
 my @rows = (
 	# 1: names
-	{ name => '1-unknown-name', url => 'http://nx.invalid', not_sent() },
-	{ name => '1-hung-name', url => 'http://hang.invalid', not_sent() },
-	{ name => '1-unknown-name-tls', url => 'https://nx.invalid', not_sent() },
+	{ name => '1-unknown-name', times_out => '2 s', url => 'http://nx.invalid', not_sent() },
+	{ name => '1-hung-name', times_out => '2 s', url => 'http://hang.invalid', not_sent() },
+	{ name => '1-unknown-name-tls', times_out => '2 s', url => 'https://nx.invalid', not_sent() },
 	{ name => '1-others-go-on', preset => 'ok', proves => 'answered', state => 'succeeded', deliveries => 1, effects => 1 },
 
 	# 2: connections
 	{ name => '2-closed-port', listener => 'closed-port', unheard => 1, not_sent() },
-	{ name => '2-full-backlog', listener => 'full-backlog', unheard => 1, not_sent() },
+	{ name => '2-full-backlog', times_out => '2 s', listener => 'full-backlog', unheard => 1, not_sent() },
 	{ name => '2-address-denied', listener => 'http', unheard => 1, not_sent(),
 		provider => { allow_private_addresses => 'false' } },
 	{ name => '2-http-denied', url => 'http://127.0.0.1:1', not_sent(),

@@ -46,36 +46,36 @@ $scenarios->run(
 
 	# 8: nobody reads.  Cut off with a reset, a large request never completes;
 	# a small one may wait whole in the peer's buffer.
-	{ name => '8-never-read', not_executed(deliveries => 0) },
-	{ name => '8-never-read-large', preset => '8-never-read', %large, not_executed(deliveries => 0) },
-	{ name => '8-never-read-tls', preset => '8-never-read', https => 1, not_executed(deliveries => 0) },
-	{ name => '8-never-read-tls-large', preset => '8-never-read', https => 1, %large, not_executed(deliveries => 0) },
-	{ name => '8-read-late', provider => { late_arrival_max => '2.5 s' },
+	{ name => '8-never-read', times_out => '2 s', not_executed(deliveries => 0) },
+	{ name => '8-never-read-large', times_out => '2 s', preset => '8-never-read', %large, not_executed(deliveries => 0) },
+	{ name => '8-never-read-tls', times_out => '2 s', preset => '8-never-read', https => 1, not_executed(deliveries => 0) },
+	{ name => '8-never-read-tls-large', times_out => '2 s', preset => '8-never-read', https => 1, %large, not_executed(deliveries => 0) },
+	{ name => '8-read-late', times_out => '2 s', provider => { late_arrival_max => '2.5 s' },
 		not_executed(state => [qw(safe_to_retry succeeded)], deliveries => qr/^[01]$/, effects => qr/^[01]$/) },
-	{ name => '8-read-late-large', preset => '8-read-late', %large, provider => { late_arrival_max => '2.5 s' },
+	{ name => '8-read-late-large', times_out => '2 s', preset => '8-read-late', %large, provider => { late_arrival_max => '2.5 s' },
 		not_executed(deliveries => qr/^[01]$/) },
-	{ name => '8-read-late-tls', preset => '8-read-late', https => 1, provider => { late_arrival_max => '2.5 s' },
+	{ name => '8-read-late-tls', times_out => '2 s', preset => '8-read-late', https => 1, provider => { late_arrival_max => '2.5 s' },
 		not_executed(state => [qw(safe_to_retry succeeded)], deliveries => qr/^[01]$/, effects => qr/^[01]$/) },
-	{ name => '8-read-late-tls-large', preset => '8-read-late', https => 1, %large,
+	{ name => '8-read-late-tls-large', times_out => '2 s', preset => '8-read-late', https => 1, %large,
 		provider => { late_arrival_max => '2.5 s' }, not_executed(deliveries => qr/^[01]$/) },
 
 	# 9: part of it read
 	{ name => '9-ten-bytes-reset', not_executed(deliveries => 0) },
 	{ name => '9-head-reset', not_executed() },
-	{ name => '9-head-hang', not_executed() },
+	{ name => '9-head-hang', times_out => '2 s', not_executed() },
 	# what acts on the head alone knows no reference but one in the head
-	{ name => '9-head-commit-hang', executed(),
+	{ name => '9-head-commit-hang', times_out => '2 s', executed(),
 		spec => { ref_header => 'X-Reference', write => [ { preset => '9-head-commit-hang' } ] },
 		operation => { headers => { 'Content-Type' => 'application/json', 'X-Reference' => '{client_reference}' } } },
 
 	# 10: all of it read
 	{ name => '10-close', executed() },
 	{ name => '10-reset', executed() },
-	{ name => '10-hang', executed() },
+	{ name => '10-hang', times_out => '2 s', executed() },
 	{ name => '10-close-uncommitted', not_executed() },
-	{ name => '10-hang-uncommitted', not_executed() },
-	{ name => '10-answer-late', override => { hold_s => 4 }, executed() },
-	{ name => '10-late-execution', provider => { attempt_timeout => '1 s', late_arrival_max => '2 s' }, executed() },
+	{ name => '10-hang-uncommitted', times_out => '2 s', not_executed() },
+	{ name => '10-answer-late', times_out => '2 s', override => { hold_s => 4 }, executed() },
+	{ name => '10-late-execution', times_out => '1 s', provider => { late_arrival_max => '2 s' }, executed() },
 	{ name => '10-commit-after-close', provider => { late_arrival_max => '1 s' }, executed() },
 	{ name => '10-close-lagging', spec => { write => [ { then => 'close' } ], visibility_lag_s => 1 },
 		provider => { consistency_window => '2 s' }, executed() },
@@ -93,7 +93,7 @@ $scenarios->run(
 		} },
 
 	# 16: interim answers only
-	{ name => '16-100-hang', executed() },
+	{ name => '16-100-hang', times_out => '2 s', executed() },
 	{ name => '16-100-close', executed() },
 	{ name => '16-103-close', executed() },
 	{ name => '16-endless-1xx', executed() },
@@ -108,7 +108,8 @@ $scenarios->run(
 
 	# 19: the body cut, the status known
 	(map { { name => $_, executed(status => 201) } }
-		  qw(19-short-body-close 19-short-body-reset 19-short-body-hang 19-bad-chunk 19-no-last-chunk)),
+		  qw(19-short-body-close 19-short-body-reset 19-bad-chunk 19-no-last-chunk)),
+	{ name => '19-short-body-hang', times_out => '4 s', executed(status => 201) },
 
 	# 22: heads without measure
 	(map { { name => $_, executed() } } qw(22-megabyte-header 22-endless-headers 22-many-headers)),
@@ -118,11 +119,11 @@ $scenarios->run(
 	{ name => '23-large-body', executed(status => 201) },
 
 	# 24: drop by drop
-	{ name => '24-slow-body', executed(status => 201) },
-	{ name => '24-slow-headers', executed() },
+	{ name => '24-slow-body', times_out => '4 s', executed(status => 201) },
+	{ name => '24-slow-headers', times_out => '2 s', executed() },
 
 	# 29: the answer overtakes the request, and then nobody reads
-	{ name => '29-early-200-stall', %large, not_executed() },
+	{ name => '29-early-200-stall', times_out => '2 s', %large, not_executed() },
 );
 
 # 12: eight connections that an HTTP library would keep, each dead on its next use

@@ -29,7 +29,8 @@ sub unknown
 
 my @rows = (
 	(map { { name => "3-$_", listener => "tls-$_", not_sent() } }
-		  qw(plaintext hang close reset-in-handshake untrusted-ca wrong-name expired client-cert-12)),
+		  qw(plaintext close reset-in-handshake untrusted-ca wrong-name expired client-cert-12)),
+	{ name => '3-hang', times_out => '2 s', listener => 'tls-hang', not_sent() },
 	{ name => '3-missing-ca-file', listener => 'tls-good', not_sent(), provider => { ca_file => '/nonexistent/ca.pem' } },
 	{ name => '3-unknown-to-the-system', listener => 'tls-good', not_sent(), provider => { ca_file => undef } },
 	{ name => '3-good', listener => 'tls-good', https => 1, proves => 'answered', state => 'succeeded', deliveries => 1,

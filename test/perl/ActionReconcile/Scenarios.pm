@@ -25,6 +25,7 @@ A row
     url          an address of nobody's; nothing is asked of a ledger
     https        1: the TLS port, trusting the test's authority
     closed       1: the ports of its own refuse at first
+    times_out    the time limit that the attempt is to run into
     provider, operation, submit, payload    as for ActionReconcile::Node
     before       so many ordinary actions succeed first, one after another
     meanwhile    called with ($self, $row) when the outcome is unknown, or
@@ -90,8 +91,11 @@ sub _define
 	foreach my $row (@rows)
 	{
 		my %trust = $row->{https} ? (ca_file => $self->{provider}->ca_file) : ();
+		# on a busy machine, only what is to run into a limit shall do so
+		my %limits = $row->{times_out} ? (attempt_timeout => $row->{times_out}) :
+		  (connect_timeout => '10 s', attempt_timeout => '20 s');
 		$row->{key} = "s$row->{name}";
-		$sql .= $node->provider_sql($row->{key}, $self->_prepare($row), %trust,
+		$sql .= $node->provider_sql($row->{key}, $self->_prepare($row), %trust, %limits,
 			%{ $row->{provider} // {} });
 		$sql .= $node->operation_sql($row->{key}, $row->{key}, %{ $row->{operation} // {} });
 	}
