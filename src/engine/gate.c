@@ -133,5 +133,5 @@ ar_gate_drive(ArEngine *engine)
 		ereport(ERROR,
 				(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 				 errmsg("the HTTP transport cannot go on: %s", ar_transport_failure(engine->transport)),
-				 errhint("What was in errand is outcome_unknown and will be looked up.")));
+				 errhint("What was in flight is outcome_unknown and will be looked up.")));
 }

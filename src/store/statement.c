@@ -12,6 +12,7 @@
 uint64
 ar_statement_run(ArStatement *statement, Datum *values, const char *nulls)
 {
+	MemoryContext caller = CurrentMemoryContext;
 	int			result;
 
 	if (statement->plan == NULL)
@@ -26,6 +27,8 @@ ar_statement_run(ArStatement *statement, Datum *values, const char *nulls)
 	result = SPI_execute_plan(statement->plan, values, nulls, false, 0);
 	if (result < 0)
 		elog(ERROR, "could not run an engine statement: %s", SPI_result_code_string(result));
+	/* SPI leaves its own context behind, which goes with the transaction. */
+	MemoryContextSwitchTo(caller);
 	return SPI_processed;
 }
 

@@ -61,11 +61,17 @@ record_end(ArFlight *flight, CURLcode result)
 	ArTransferFacts *facts = &exchange->facts;
 	ArResponse *response = &flight->response;
 	curl_off_t	elapsed = 0;
+	curl_off_t	uploaded = 0;
 	char	   *peer = NULL;
 
 	facts->policy_denied = facts->prereq_calls == 0 && flight->addresses_denied > 0 &&
 		flight->addresses_denied == flight->addresses_offered;
 	facts->transfer_ok = result == CURLE_OK;
+	/* an early success is no answer to a request that libcurl then stopped sending */
+	if (response->status < 300 && flight->body_len > 0 &&
+		(curl_easy_getinfo(flight->handle->easy, CURLINFO_SIZE_UPLOAD_T, &uploaded) != CURLE_OK ||
+		 uploaded < (curl_off_t) flight->body_len))
+		facts->transfer_ok = false;
 	facts->final_header_end = response->final_header_end;
 	facts->http_status = response->status;
 	facts->body_framed = response->framed;
