@@ -44,6 +44,8 @@ sub portrait_of
 	return $server->sql("SET search_path = pg_catalog; SET timezone = 'UTC'; $portrait", $database);
 }
 
+sub lines { return { map { split /\|/, $_, 2 } split /\n/, $_[0] }; }
+
 # ---------------------------------------------------------------- the original
 
 sub define
@@ -148,25 +150,51 @@ sub restore_custom
 	return;
 }
 
-# The extension first, and the rest when its worker has settled in.
-sub restore_late
+# In two parts, what $is_first chooses and the rest, between which a worker starts and looks.
+sub restore_parts
+{
+	my ($title, $server, $database, $is_first) = @_;
+	my $oid = $server->sql("SELECT oid FROM pg_database WHERE datname = '$database'");
+	my @entries = grep { /^\d/ } split /\n/, (run_command([ 'pg_restore', '-l', "$dump/custom" ]))[0];
+	my @first = grep { $is_first->($_) } @entries;
+	my %first = map { $_ => 1 } @first;
+	local $server->{ar_database} = $database;
+
+	ok(@first && @first < @entries, "$title: there is a first part, and a rest");
+	append_to_file("$dump/$database.first", join("\n", @first));
+	append_to_file("$dump/$database.rest", join("\n", grep { !$first{$_} } @entries));
+	restore_custom("$title, first", $server, $database, '-L', "$dump/$database.first");
+
+	my $worker = $server->wait_worker;
+	my $offset = $server->log_offset;
+	$server->sql("SELECT pg_terminate_backend($worker)", $database);
+	$server->wait_worker($worker);
+	$server->wait_for_log(qr/database \(OID $oid\) sends nothing/, $offset);
+	restore_custom("$title, the rest", $server, $database, '-L', "$dump/$database.rest");
+	return;
+}
+
+# The extension alone is there for the worker to see.
+sub restore_late { return restore_parts(@_, sub { $_[0] =~ /^\d+; \d+ \d+ (?:SCHEMA|EXTENSION) / }); }
+
+# Its actions are there, and neither their attempts nor the rules to ask by.
+sub restore_halfway
+{
+	my $data = 0;
+	return restore_parts(@_, sub {
+		$data ||= $_[0] =~ /^\d+; \d+ \d+ TABLE DATA /;
+		return !$data || $_[0] =~ / TABLE DATA reconcile action /;
+	});
+}
+
+# pg_restore does not know the foreign keys inside an extension: what it loads at
+# the same time must not be the data of our tables.
+sub restore_parallel
 {
 	my ($title, $server, $database) = @_;
-	my @entries = split /\n/, (run_command([ 'pg_restore', '-l', "$dump/custom" ]))[0];
-	my @first = grep { /^\d+; \d+ \d+ (?:SCHEMA|EXTENSION) / } @entries;
-	my %first = map { $_ => 1 } @first;
-
-	is(scalar @first, 2, "$title: the schema and the extension come first");
-	append_to_file("$dump/first", join("\n", @first));
-	append_to_file("$dump/rest", join("\n", grep { !$first{$_} } @entries));
-	restore_custom("$title, the extension", $server, $database, '-L', "$dump/first");
-	{
-		local $server->{ar_database} = $database;
-		$server->wait_worker;
-	}
-	my $oid = $server->sql("SELECT oid FROM pg_database WHERE datname = '$database'");
-	$server->wait_for_log(qr/database \(OID $oid\) sends nothing/);
-	restore_custom("$title, the rest", $server, $database, '-L', "$dump/rest");
+	restore_custom("$title, before", $server, $database, '--section=pre-data', '-j', '2');
+	restore_custom("$title, the data", $server, $database, '--section=data');
+	restore_custom("$title, after", $server, $database, '--section=post-data', '-j', '2');
 	return;
 }
 
@@ -213,7 +241,7 @@ sub check_copy
 	my ($title, $server, $database) = @_;
 	local $server->{ar_database} = $database;
 
-	is(portrait_of($server, $database), $original, "$title: row for row, guard for guard");
+	is_deeply(lines(portrait_of($server, $database)), lines($original), "$title: row for row, guard for guard");
 	$server->assert_consistent($title);
 	like($server->sql("SELECT armed || ' ' || disarmed_because FROM reconcile.engine()", $database), qr/^false it was never armed, or is a restored copy$/, "$title: disarmed");
 	check_guards($title, $server, $database);
@@ -248,8 +276,8 @@ sub check_silence
 # ---------------------------------------------------------------- (a) beside the original
 
 my %silent;
-my %restore = (late => \&restore_late, plain => \&restore_plain,
-	single => sub { restore_plain(@_, '--single-transaction') }, parallel => sub { restore_custom(@_, '-j', '2') });
+my %restore = (late => \&restore_late, halfway => \&restore_halfway, plain => \&restore_plain,
+	single => sub { restore_plain(@_, '--single-transaction') }, parallel => \&restore_parallel);
 foreach my $database (sort keys %restore)
 {
 	my $title = "beside, $database";
@@ -289,11 +317,11 @@ sub arm_copy
 	return;
 }
 
-arm_copy("beside, $_", $_) foreach qw(late plain);
+arm_copy("beside, $_", $_) foreach qw(halfway late plain);
 is($node->sql('SELECT armed FROM reconcile.engine()'), 't', 'arming a copy leaves the original armed');
 is($node->sql('SELECT armed FROM reconcile.engine()', 'single'), 'f', 'and the other copies disarmed');
 is($provider->summary($_)->{deliveries}, 1, "still one delivery to $_") foreach qw(waits lost mute);
-is($provider->summary('done')->{deliveries}, 4, 'one more to done for each armed copy');
+is($provider->summary('done')->{deliveries}, 5, 'one more to done for each armed copy');
 is_deeply($provider->duplicates($_), {}, "no second effect at $_") foreach qw(done waits lost mute moves);
 
 # ---------------------------------------------------------------- (b) in a cluster without the library
