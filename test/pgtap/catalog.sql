@@ -71,7 +71,7 @@ SELECT is(pg_get_expr(indpred, indrelid) LIKE '%' || string_agg(format('''%s''::
 	'which counts every state that is DENIED_UNRESOLVED')
 	FROM pg_index, unnest('{planned,submitted,outcome_unknown,reconciling,manual_review,delivered}'::reconcile.state[]) s
 	WHERE indexrelid = 'reconcile.action_unresolved_intent'::regclass GROUP BY indpred, indrelid;
-SELECT col_is_unique('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attempt has one number of its action');
+SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attempt has one number of its action');
 
 -- What a dump carries: everything but the arming.
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
