@@ -100,28 +100,6 @@ take_over(void)
 	return AR_ENGINE_STARTED;
 }
 
-/* Not worth failing for: entries without a partition of their own go to history_default. */
-static void
-make_partitions(ArEngine *engine)
-{
-	MemoryContext context = CurrentMemoryContext;
-
-	PG_TRY();
-	{
-		if (ar_tx_begin() == AR_TX_OPEN)
-		{
-			ar_store_create_partitions();
-			ar_tx_commit();
-		}
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		ar_engine_swallow_error(engine);
-	}
-	PG_END_TRY();
-}
-
 ArEngineStart
 ar_engine_start(bool in_call, ArEngine **result)
 {
@@ -138,7 +116,6 @@ ar_engine_start(bool in_call, ArEngine **result)
 	current_engine = engine;
 	caller = MemoryContextSwitchTo(engine->turn_context);
 	open_transport(engine);
-	make_partitions(engine);
 	MemoryContextSwitchTo(caller);
 	*result = engine;
 	return AR_ENGINE_STARTED;

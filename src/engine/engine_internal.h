@@ -98,6 +98,7 @@ extern int	ar_errand_open_counts(const ArEngine *engine, ArOpenCount **counts);
 
 /* engine.c */
 extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */
+extern void ar_engine_look_soon(ArEngine *engine);	/* at everything, whatever was planned */
 extern void ar_engine_log_error(void);	/* in a PG_CATCH */
 extern void ar_engine_swallow_error(ArEngine *engine);	/* in a PG_CATCH: log it, roll back; rethrows a cancel */
 

@@ -160,10 +160,9 @@ settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 		ar_errand_free(engine, errands[i]);
 	}
 	engine->ended_since_us = ar_monotonic_us();
-	/* Room has been made; gates that have been set are met by the next look at everything. */
+	/* Room has been made; and what was planned knows nothing of the gates that have just been set. */
 	engine->look_for_work = true;
-	if (engine->look_at_us < 0)
-		engine->look_at_us = engine->ended_since_us + AR_LOOK_SOON_US;
+	ar_engine_look_soon(engine);
 }
 
 /* The errands whose result may be tried now; palloc'ed. */

@@ -62,6 +62,32 @@ is_armed(ArEngine *engine, int64 *new_epoch)
 	return false;
 }
 
+/*
+ * Not worth failing for: entries without a partition of their own go to
+ * history_default.  Not before the database is armed: a dump that is being
+ * restored brings the partitions of its history along.
+ */
+static void
+make_partitions(ArEngine *engine)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		if (ar_engine_begin(engine))
+		{
+			ar_store_create_partitions();
+			ar_tx_commit();
+		}
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		ar_engine_swallow_error(engine);
+	}
+	PG_END_TRY();
+}
+
 static void
 enter_epoch(ArEngine *engine, int64 epoch)
 {
@@ -76,6 +102,7 @@ enter_epoch(ArEngine *engine, int64 epoch)
 	}
 	engine->epoch = epoch;
 	set_disarmed(engine, NULL);
+	make_partitions(engine);
 }
 
 /* Nothing was to be had: expire what is late, and find out when to look again. */
@@ -118,17 +145,18 @@ typedef struct Work
 } Work;
 
 /*
- * There may be more.  A full batch says so; otherwise results will make room,
- * commits will wake us, and for what time alone brings we look once more in a
- * little while, when there may be leisure to plan ahead.
+ * What was planned no longer counts.  Results will make room and commits will
+ * wake us; for what time alone brings we look at everything in a little while,
+ * when there may be leisure to plan anew.
  */
-static void
-look_again_soon(ArEngine *engine, const Work *work)
+void
+ar_engine_look_soon(ArEngine *engine)
 {
+	int64		soon = ar_monotonic_us() + AR_LOOK_SOON_US;
+
 	engine->nothing_due = false;
-	engine->look_for_work = work->dispatch_count >= AR_CLAIM_LIMIT;
-	if (engine->look_at_us < 0)
-		engine->look_at_us = ar_monotonic_us() + AR_LOOK_SOON_US;
+	if (engine->look_at_us < 0 || engine->look_at_us > soon)
+		engine->look_at_us = soon;
 }
 
 /* Everything of one turn that needs the database, in the open transaction. */
@@ -146,9 +174,9 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (!look)
 		return;
 	engine->look_for_work = false;
-	engine->nothing_due = true;
 	if (!is_armed(engine, &work->new_epoch))
 	{
+		engine->nothing_due = true;
 		if (work->new_epoch != 0)
 			ar_engine_wake(engine);
 		return;
@@ -161,7 +189,10 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (asking && work->dispatch_count + work->question_count == 0)
 		plan_ahead(engine);
 	else
-		look_again_soon(engine, work);
+	{
+		ar_engine_look_soon(engine);
+		engine->look_for_work = work->dispatch_count >= AR_CLAIM_LIMIT;
+	}
 	if (work->dispatch_count > 0)
 		ar_fault_point("claim_before_commit");
 }
