@@ -76,11 +76,14 @@ make_engine(bool in_call)
 	return engine;
 }
 
-/* Take the lock, recover what the holder before left open. */
+/*
+ * Take the lock.  What the holder before left open is recovered when the
+ * database is found armed, before anything else is done in it: one that is not
+ * may be a restore that is still under way, and is left as it is.
+ */
 static ArEngineStart
 take_over(void)
 {
-	int			recovered;
 	ArTxBegin	begun = ar_tx_begin();
 
 	if (begun != AR_TX_OPEN)
@@ -91,12 +94,7 @@ take_over(void)
 		return AR_ENGINE_HELD;
 	}
 	ar_store_clock_resume();
-	recovered = ar_store_recover();
 	ar_tx_commit();
-	if (recovered > 0)
-		ereport(LOG,
-				(errmsg("%d attempts were found open and are outcome_unknown", recovered),
-				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
 	return AR_ENGINE_STARTED;
 }
 

@@ -38,6 +38,7 @@ static bool
 is_armed(ArEngine *engine, int64 *new_epoch)
 {
 	int64		epoch;
+	int			recovered;
 	const char *problem = ar_arming_problem(&epoch);
 
 	*new_epoch = 0;
@@ -57,8 +58,12 @@ is_armed(ArEngine *engine, int64 *new_epoch)
 		engine->look_at_us = ar_monotonic_us() + AR_LOOK_AGAIN_US;
 		return false;
 	}
-	ar_store_clock_resume();
-	ar_store_recover();
+	ar_store_clock_own();
+	recovered = ar_store_recover();
+	if (recovered > 0)
+		ereport(LOG,
+				(errmsg("%d attempts were found open and are outcome_unknown", recovered),
+				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
 	return false;
 }
 

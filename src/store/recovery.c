@@ -112,12 +112,21 @@ static ArStatement forget_clocks_statement = {
 void
 ar_store_clock_resume(void)
 {
-	Datum		values[2] = {CStringGetTextDatum(ar_lifetime()), 0};
+	Datum		values[1] = {CStringGetTextDatum(ar_lifetime())};
 	uint64		rows = ar_statement_run(&read_clock_statement, values, NULL);
 
 	ar_lower_clock_resume(0, 0, "");
 	for (uint64 row = 0; row < rows; row++)
 		ar_lower_clock_resume(ar_result_int64(row, 1, 0), ar_result_int64(row, 2, 0), ar_result_text(row, 3));
+}
+
+/* From here on the clock is this database's: an armed one's, for a restore brings the clock of a disarmed one along. */
+void
+ar_store_clock_own(void)
+{
+	Datum		values[2] = {CStringGetTextDatum(ar_lifetime()), 0};
+
+	ar_store_clock_resume();
 	ar_store_clock_save();
 	values[1] = Int64GetDatum(ar_lower_now());
 	ar_statement_run(&forget_clocks_statement, values, NULL);

@@ -19,8 +19,9 @@ extern int	ar_store_recover(void);
 /* Unknown outcomes of operations that offer nothing to ask go to a person at once. Same conditions. */
 extern int	ar_store_surrender(void);
 
-/* Read the durable clock into this process, and write it back. Same conditions. */
+/* Read the durable clock into this process; make it this database's; write it back. Same conditions. */
 extern void ar_store_clock_resume(void);
+extern void ar_store_clock_own(void);
 extern void ar_store_clock_save(void);
 
 /* When there is next something to do, as pauses from now in microseconds; -1: nothing in sight. */
