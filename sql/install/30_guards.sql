@@ -149,6 +149,8 @@ BEGIN
 	IF to_jsonb(NEW) - '{version,paused_at,paused_reason}'::text[] IS DISTINCT FROM
 		to_jsonb(OLD) - '{version,paused_at,paused_reason}'::text[] THEN
 		NEW.version := OLD.version + 1;
+	ELSE
+		NEW.version := OLD.version;
 	END IF;
 	RETURN NEW;
 END $$;
@@ -225,7 +227,9 @@ BEGIN
 	END IF;
 	PERFORM reconcile.check_header_names(NEW.headers);
 	-- A question knows the reference only.
-	PERFORM reconcile.render(NEW.path, 'path', 'reference', '{}');
+	IF NEW.path LIKE '/%' THEN	-- otherwise the constraint speaks
+		PERFORM reconcile.render(NEW.path, 'path', 'reference', '{}');
+	END IF;
 	PERFORM reconcile.render_headers(NEW.headers, 'reference', '{}');
 	RETURN NEW;
 END $$;

@@ -157,18 +157,25 @@ ar_reference_write(Jsonb *payload, Datum path, const char *client_reference)
 	return set_at(payload, DatumGetArrayTypeP(path), JsonbValueToJsonb(&reference));
 }
 
+static void
+note_json(const char *name, const char *value, void *state)
+{
+	bool	   *is_json = state;
+
+	if (pg_strcasecmp(name, "content-type") != 0)
+		return;
+	for (; *value; value++)
+		*is_json = *is_json || pg_strncasecmp(value, "json", 4) == 0;
+}
+
 /* Does the operation declare its body to be JSON? Then values are escaped for it. */
 static bool
 body_is_json(Jsonb *headers)
 {
-	char	   *text = JsonbToCString(NULL, &headers->root, VARSIZE(headers));
+	bool		is_json = false;
 
-	for (char *c = text; *c; c++)
-	{
-		if (pg_strncasecmp(c, "json", 4) == 0)
-			return true;
-	}
-	return false;
+	for_each_header(headers, note_json, &is_json);
+	return is_json;
 }
 
 void

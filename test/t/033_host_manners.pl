@@ -192,7 +192,7 @@ $node->stop;
 $node = ActionReconcile::Node->create('session', preload => 0, conf => 'action_reconcile.drain_timeout = 1s');
 is($node->sql('SELECT worker_pid IS NULL AND armed FROM reconcile.health'), 't', 'not preloaded: no worker, but armed');
 
-define_hanging('session', attempt_timeout => '0.5 s');
+define_hanging('session', attempt_timeout => '0.5 s', consistency_window => '3 s');
 $id = $node->submit('session', {});
 is($node->status($id)->{state}, 'planned', 'not preloaded: recorded and waiting');
 is($node->sql('CALL reconcile.run()'), '|1|0|0', 'run(): one sent, none answered, none asked');
