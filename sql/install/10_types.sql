@@ -18,6 +18,11 @@ COMMENT ON TYPE reconcile.state IS 'The step of its life that an action or an at
 CREATE TYPE reconcile.window_source AS ENUM ('documented', 'measured', 'assumed');
 COMMENT ON TYPE reconcile.window_source IS 'Where a consistency window comes from. An assumed one needs one more negative answer.';
 
+CREATE TYPE reconcile.answer_class AS ENUM ('accepted', 'accepted_async', 'rejected', 'not_executed', 'throttled',
+	'in_progress', 'already_exists', 'unknown');
+COMMENT ON TYPE reconcile.answer_class IS
+	'What a complete answer means. not_executed and throttled are proof that nothing was done; in_progress, already_exists and unknown are settled by a lookup.';
+
 CREATE TYPE reconcile.standing;
 
 CREATE FUNCTION reconcile.standing_in(cstring) RETURNS reconcile.standing

@@ -68,6 +68,7 @@ CREATE TABLE reconcile.operation (
 	max_replacements integer NOT NULL DEFAULT 3,
 	retry_pause interval NOT NULL DEFAULT '1 second',
 	retry_pause_max interval NOT NULL DEFAULT '1 minute',
+	retry_after_max interval NOT NULL DEFAULT '10 minutes',
 	CONSTRAINT operation_name CHECK (operation ~ '^[a-z][a-z0-9_.-]{0,62}$'),
 	CONSTRAINT operation_method CHECK (method IN ('POST', 'PUT', 'PATCH', 'DELETE')),
 	CONSTRAINT operation_path CHECK (path ~ '^/[^#[:space:][:cntrl:]]*$'),
@@ -76,7 +77,8 @@ CREATE TABLE reconcile.operation (
 	CONSTRAINT operation_one_artifact CHECK (artifact_path IS NULL OR artifact_header IS NULL),
 	CONSTRAINT operation_on_absent CHECK (on_absent IN ('hold', 'replace')),
 	CONSTRAINT operation_max_replacements CHECK (max_replacements BETWEEN 0 AND 100),
-	CONSTRAINT operation_retry_pause CHECK (retry_pause >= '1 millisecond' AND retry_pause <= retry_pause_max AND retry_pause_max <= '1 day')
+	CONSTRAINT operation_retry_pause CHECK (retry_pause >= '1 millisecond' AND retry_pause <= retry_pause_max AND retry_pause_max <= '1 day'),
+	CONSTRAINT operation_retry_after_max CHECK (retry_after_max >= retry_pause AND retry_after_max <= '7 days')
 );
 COMMENT ON TABLE reconcile.operation IS 'One kind of write at a provider: the request it makes, and what is done when its answer is lost.';
 COMMENT ON COLUMN reconcile.operation.version IS 'Counts changes of the row; every attempt names the version it was sent under.';
@@ -90,6 +92,35 @@ COMMENT ON COLUMN reconcile.operation.artifact_header IS 'The response header th
 COMMENT ON COLUMN reconcile.operation.on_absent IS 'When an attempt is proven not to have happened: hold for a person or the application, or replace by itself.';
 COMMENT ON COLUMN reconcile.operation.max_replacements IS 'Bound on automatic replacements of one action.';
 COMMENT ON COLUMN reconcile.operation.retry_pause IS 'Pause after an attempt that proved not sent; doubles up to retry_pause_max.';
+
+COMMENT ON COLUMN reconcile.operation.retry_after_max IS 'A Retry-After of an answer that proves that nothing was done is honoured up to here.';
+
+CREATE TABLE reconcile.response_rule (
+	operation text COLLATE "C" NOT NULL REFERENCES reconcile.operation,
+	position integer NOT NULL,
+	statuses integer[],
+	header_name text,
+	header_value text,
+	body_path jsonpath,
+	class reconcile.answer_class NOT NULL,
+	because text NOT NULL,
+	PRIMARY KEY (operation, position),
+	CONSTRAINT response_rule_position CHECK (position BETWEEN 1 AND 1000),
+	CONSTRAINT response_rule_statuses CHECK (cardinality(statuses) > 0 AND 200 <= ALL (statuses) AND 599 >= ALL (statuses)),
+	CONSTRAINT response_rule_header CHECK ((header_name IS NULL) = (header_value IS NULL)),
+	CONSTRAINT response_rule_header_name CHECK (header_name IN ('content-type', 'location', 'retry-after', 'etag', 'date', 'link',
+		'idempotent-replayed', 'x-request-id', 'request-id', 'x-message-id')),
+	CONSTRAINT response_rule_says_something CHECK (statuses IS NOT NULL OR header_name IS NOT NULL OR body_path IS NOT NULL),
+	CONSTRAINT response_rule_because CHECK (because ~ '[^[:space:]]')
+);
+COMMENT ON TABLE reconcile.response_rule IS
+	'What the answers of an operation mean where the default map of statuses is wrong for it. The first rule, by position, whose conditions all hold decides; the history names it.';
+COMMENT ON COLUMN reconcile.response_rule.statuses IS 'HTTP statuses it is about; NULL is any.';
+COMMENT ON COLUMN reconcile.response_rule.header_name IS 'A response header, in lower case, that must have header_value; only headers that are kept can be named.';
+COMMENT ON COLUMN reconcile.response_rule.body_path IS
+	'A jsonpath that must find something in the JSON body. A success whose body cannot be read is then looked up, not believed.';
+COMMENT ON COLUMN reconcile.response_rule.class IS 'What such an answer means.';
+COMMENT ON COLUMN reconcile.response_rule.because IS 'How this is known: what the provider documents, or what was observed.';
 
 CREATE TABLE reconcile.lookup_rule (
 	operation text COLLATE "C" NOT NULL REFERENCES reconcile.operation,

@@ -25,3 +25,7 @@ CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_refe
 	AS 'MODULE_PATHNAME', 'ar_try_render_request' LANGUAGE C IMMUTABLE STRICT;
 COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb) IS
 	'render_request() for the engine: all NULL where that would be an error, so that one action cannot hold up the others.';
+
+CREATE FUNCTION reconcile.try_jsonb(body text) RETURNS jsonb
+	AS 'MODULE_PATHNAME', 'ar_try_jsonb' LANGUAGE C IMMUTABLE STRICT;
+COMMENT ON FUNCTION reconcile.try_jsonb(text) IS 'The body of an answer as jsonb; NULL if it is no JSON that jsonb can hold.';

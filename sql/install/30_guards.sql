@@ -165,7 +165,7 @@ BEGIN
 		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: a % makes nothing that could be found', op.operation, op.method
 			USING ERRCODE = '22023', HINT = 'Without a lookup rule its unknown outcomes go to manual_review.';
 	END IF;
-	IF position('{client_reference}' in op.path) = 0 AND
+	IF position('{client_reference}' in CASE op.method WHEN 'PUT' THEN split_part(op.path, '?', 1) ELSE op.path END) = 0 AND
 		(op.method = 'PUT' OR (op.reference_body_path IS NULL
 			AND position('{client_reference}' in op.headers::text || coalesce(op.body_template, '')) = 0)) THEN
 		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: it does not send one', op.operation

@@ -3,6 +3,7 @@
 SELECT pg_catalog.pg_extension_config_dump('reconcile.installation', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.provider', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.operation', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.response_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.action', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.attempt', '');

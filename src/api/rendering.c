@@ -1,6 +1,6 @@
 /*
  * rendering.c
- *		SQL-callable functions that make the parts of a request.
+ *		SQL-callable functions that make the parts of a request and read answers.
  */
 #include "postgres.h"
 
@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 #include "utils/jsonb.h"
 
+#include "profile/answer.h"
 #include "profile/guarded.h"
 #include "profile/request.h"
 #include "profile/template.h"
@@ -21,6 +22,7 @@ PG_FUNCTION_INFO_V1(ar_render_json);
 PG_FUNCTION_INFO_V1(ar_render_request);
 PG_FUNCTION_INFO_V1(ar_try_render_request);
 PG_FUNCTION_INFO_V1(ar_check_header_names);
+PG_FUNCTION_INFO_V1(ar_try_jsonb);
 
 Datum
 ar_render(PG_FUNCTION_ARGS)
@@ -64,6 +66,17 @@ Datum
 ar_render_json(PG_FUNCTION_ARGS)
 {
 	PG_RETURN_JSONB_P(ar_reference_write(PG_GETARG_JSONB_P(0), PG_GETARG_DATUM(1), text_to_cstring(PG_GETARG_TEXT_PP(2))));
+}
+
+Datum
+ar_try_jsonb(PG_FUNCTION_ARGS)
+{
+	text	   *body = PG_GETARG_TEXT_PP(0);
+	Jsonb	   *document = ar_answer_document(VARDATA_ANY(body), VARSIZE_ANY_EXHDR(body));
+
+	if (document == NULL)
+		PG_RETURN_NULL();
+	PG_RETURN_JSONB_P(document);
 }
 
 static char *

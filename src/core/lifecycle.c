@@ -176,8 +176,8 @@ ar_event_is_possible(int subject, ArState from, ArEvent event)
 bool
 ar_event_keeps_standing(ArEvent event)
 {
-	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM ||
-		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN;
+	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM || event == AR_EVENT_RECOVER ||
+		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN || event == AR_EVENT_ABSENT_ONCE;
 }
 
 bool
@@ -185,6 +185,8 @@ ar_queue_may_become(bool was_queued, ArEvent event, ArState to, bool is_queued)
 {
 	if (is_queued != (to == AR_PLANNED) && to != AR_RECONCILING)
 		return false;
+	if (event == AR_EVENT_LOOK_AGAIN && !is_queued)
+		return false;			/* it is asked for the sake of what is queued */
 	if (to == AR_SAFE_TO_RETRY && event == AR_EVENT_INCONCLUSIVE)
 		return was_queued;		/* the earlier proof of absence still stands */
 	if (!is_queued || was_queued)

@@ -9,6 +9,8 @@
  */
 #include "core/outcome.h"
 
+#include <string.h>
+
 #include <stddef.h>
 
 /* A final response has a status from here to there, inclusive. */
@@ -136,10 +138,34 @@ ar_answer_class_name(ArAnswerClass answer)
 			return "throttled";
 		case AR_ANSWER_IN_PROGRESS:
 			return "in_progress";
+		case AR_ANSWER_ALREADY_EXISTS:
+			return "already_exists";
 		case AR_ANSWER_UNREADABLE:
 			return "unreadable";
 		case AR_ANSWER_UNKNOWN:
 			break;
 	}
 	return "unknown";
+}
+
+bool
+ar_answer_class_parse(const char *name, ArAnswerClass *answer)
+{
+	for (int i = AR_ANSWER_ACCEPTED; i <= AR_ANSWER_UNREADABLE; i++)
+	{
+		if (strcmp(ar_answer_class_name((ArAnswerClass) i), name) == 0)
+		{
+			*answer = (ArAnswerClass) i;
+			return true;
+		}
+	}
+	return false;
+}
+
+int64_t
+ar_retry_after_us(int64_t asked_us, int64_t floor_us, int64_t ceiling_us)
+{
+	if (asked_us < floor_us)
+		return floor_us;
+	return asked_us > ceiling_us && ceiling_us > floor_us ? ceiling_us : asked_us;
 }

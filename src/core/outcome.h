@@ -8,6 +8,7 @@
 #define AR_OUTCOME_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* What the transfer itself proves. */
 typedef struct ArTransferFacts
@@ -37,6 +38,7 @@ typedef enum ArAnswerClass
 	AR_ANSWER_NOT_EXECUTED,
 	AR_ANSWER_THROTTLED,
 	AR_ANSWER_IN_PROGRESS,
+	AR_ANSWER_ALREADY_EXISTS,	/* there is such a thing; whether it is ours, a lookup tells */
 	AR_ANSWER_UNKNOWN,
 	AR_ANSWER_UNREADABLE
 } ArAnswerClass;
@@ -47,5 +49,15 @@ extern const char *ar_transfer_class_name(ArTransferClass transfer);
 /* Default map of an answered attempt, by status alone. */
 extern ArAnswerClass ar_classify_status(int http_status, bool operation_sends_key);
 extern const char *ar_answer_class_name(ArAnswerClass answer);
+
+/* The class of that name; false if there is none. */
+extern bool ar_answer_class_parse(const char *name, ArAnswerClass *answer);
+
+/*
+ * How long to pause when the provider asked for "asked_us" (negative: it asked
+ * for nothing that could be read): never less than "floor_us", never more than
+ * "ceiling_us".
+ */
+extern int64_t ar_retry_after_us(int64_t asked_us, int64_t floor_us, int64_t ceiling_us);
 
 #endif							/* AR_OUTCOME_H */

@@ -17,6 +17,7 @@
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
 #define AR_LOOK_SOON_US			INT64CONST(20000)	/* not everything was looked at */
 #define AR_CLAIM_LIMIT			512
+#define AR_MAKE_PARTITIONS_EVERY_US	INT64CONST(86400000000)
 #define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
 
 /* One transfer, from its claim to its record: a write or a lookup. */
@@ -27,6 +28,8 @@ typedef struct ArErrand
 	ArQuestion *question;		/* a lookup */
 	ArExchange *exchange;		/* once ended; NULL if it could not be started */
 	char	   *start_problem;	/* then why */
+	int			rule_position;	/* of the response rule that decides; 0: the default map */
+	ArAnswerClass ruled;		/* then what it says */
 	int			record_failures;	/* times its result could not be stored */
 	int64		retry_at_us;	/* monotonic; 0: at once */
 } ArErrand;
@@ -62,6 +65,7 @@ struct ArEngine
 	int64		look_at_us;		/* next due work; -1: none in sight */
 	bool		gate_waited_for;	/* a gate opens later: the clock is to be kept */
 	int64		clock_saved_us;
+	int64		partitions_made_us;
 	int64		busy_until_us;	/* tables are locked: no transaction before */
 	int			busy_count;
 	ArEngineCounts counts;
@@ -76,6 +80,7 @@ extern void ar_gate_drive(ArEngine *engine);
 extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
 extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
 extern ArTransferClass ar_send_classify(const ArErrand *errand);
+extern void ar_send_judge(ArErrand **errands, int count);	/* asks the operations' own rules; in a transaction */
 extern void ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end);
 
 /* ask.c: lookups. */

@@ -14,6 +14,10 @@
 
 #include "settings.h"
 
+/*
+ * Signals may be blocked here, and the death of the postmaster comes by signal:
+ * it is looked for itself.
+ */
 /* Stands still until somebody kills this process or the postmaster is gone. */
 void
 ar_fault_point(const char *name)
@@ -21,7 +25,7 @@ ar_fault_point(const char *name)
 	if (ar_setting_fault_point == NULL || strcmp(ar_setting_fault_point, name) != 0)
 		return;
 	ereport(LOG, (errmsg("fault point \"%s\" reached", name)));
-	while (PostmasterIsAlive())
+	while (PostmasterIsAliveInternal())
 		pg_usleep(20000);
 	_exit(1);
 }

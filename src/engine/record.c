@@ -77,6 +77,7 @@ describe_ends(ArErrand **errands, int count)
 {
 	ArAttemptEnd *ends = palloc(sizeof(ArAttemptEnd) * Max(count, 1));
 
+	ar_send_judge(errands, count);
 	for (int i = 0; i < count; i++)
 	{
 		const ArDispatch *d = errands[i]->dispatch;

@@ -6,12 +6,14 @@
 
 #include "common/pg_prng.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "utils/json.h"
 
 #include "core/outcome.h"
 #include "core/schedule.h"
 #include "profile/answer.h"
 #include "store/clock.h"
+#include "store/rules.h"
 
 int
 ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
@@ -117,6 +119,9 @@ describe_transfer(const ArErrand *errand, ArTransferClass transfer, const char *
 						 x->facts.prereq_calls, x->curl_code, x->elapsed_us);
 		add_member(&json, "error", x->error);
 		add_member(&json, "peer", x->peer_address);
+		if (errand->rule_position > 0)
+			appendStringInfo(&json, ", \"rule\": %d, \"operation_version\": %d", errand->rule_position, d->operation_version);
+		add_member(&json, "retry_after", ar_exchange_header(x, "retry-after"));
 		if (x->facts.http_status != 0 && (!x->facts.body_framed || !x->facts.body_complete))
 			appendStringInfoString(&json, ", \"body\": \"may be cut\"");
 	}
@@ -185,12 +190,91 @@ read_answer(const ArErrand *errand, ArAnswerClass answer, ArAttemptEnd *end)
 			finish(end, AR_EVENT_NOT_EXECUTED, AR_SAFE_TO_RETRY);
 			break;
 		case AR_ANSWER_THROTTLED:
+			finish(end, AR_EVENT_NOT_EXECUTED, AR_SAFE_TO_RETRY);
+			break;
 		case AR_ANSWER_IN_PROGRESS:
+		case AR_ANSWER_ALREADY_EXISTS:
 		case AR_ANSWER_UNKNOWN:
 			finish(end, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN);
 			break;
 	}
 	end->artifact_id = artifact_id;
+}
+
+/* The kept headers of an answer as JSON; what is not printable is left out. */
+static char *
+headers_as_json(const ArExchange *x)
+{
+	StringInfoData json;
+
+	initStringInfo(&json);
+	appendStringInfoChar(&json, '{');
+	for (int i = 0; i < x->header_count; i++)
+	{
+		if (!ar_answer_text_is_clean(x->headers[i].value))
+			continue;
+		if (json.len > 1)
+			appendStringInfoString(&json, ", ");
+		escape_json(&json, x->headers[i].name);
+		appendStringInfoString(&json, ": ");
+		escape_json(&json, x->headers[i].value);
+	}
+	appendStringInfoChar(&json, '}');
+	return json.data;
+}
+
+/* Ask the operations' own rules about those answers that have any. */
+void
+ar_send_judge(ArErrand **errands, int count)
+{
+	ArRuling   *rulings = palloc0(sizeof(ArRuling) * Max(count, 1));
+	int		   *places = palloc(sizeof(int) * Max(count, 1));
+	int			judged = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		const ArExchange *x = errands[i]->exchange;
+
+		if (!errands[i]->dispatch->has_rules || ar_send_classify(errands[i]) != AR_TRANSFER_ANSWERED)
+			continue;
+		places[judged] = i;
+		rulings[judged].operation = errands[i]->dispatch->operation;
+		rulings[judged].http_status = x->facts.http_status;
+		rulings[judged].headers = headers_as_json(x);
+		if (x->facts.body_framed && x->facts.body_complete && strlen(x->body) == x->body_len &&
+			pg_verifymbstr(x->body, (int) x->body_len, true))
+			rulings[judged].body = x->body;
+		judged++;
+	}
+	if (judged == 0)
+		return;
+	ar_store_judge(rulings, judged);
+	for (int i = 0; i < judged; i++)
+	{
+		errands[places[i]]->rule_position = rulings[i].position;
+		errands[places[i]]->ruled = rulings[i].answer;
+	}
+}
+
+/* The pause that an answer asks for: seconds, or until a date; -1 if it asks for none that can be read. */
+static int64
+asked_pause_us(const ArExchange *x)
+{
+	const char *value = ar_exchange_header(x, "retry-after");
+	char	   *end;
+	int64		seconds;
+
+	if (value == NULL)
+		return -1;
+	if (*value >= '0' && *value <= '9')
+	{
+		errno = 0;
+		seconds = strtoll(value, &end, 10);
+		if (*end == '\0' && errno == 0)
+			return Min(seconds, 366 * INT64CONST(86400)) * USECS_PER_SEC;
+	}
+	seconds = ar_http_date(value);
+	return seconds < 0 ? -1 : Max(seconds - ar_wall_unix_seconds(), 0) * USECS_PER_SEC;
 }
 
 /*
@@ -220,7 +304,8 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 		finish(end, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN);
 	else
 	{
-		ArAnswerClass answer = ar_classify_status(x->facts.http_status, false);
+		ArAnswerClass answer = errand->rule_position > 0 ? errand->ruled :
+			ar_classify_status(x->facts.http_status, false);
 
 		answer_name = ar_answer_class_name(answer);
 		read_answer(errand, answer, end);
@@ -228,6 +313,8 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));
+	if (end->event == AR_EVENT_NOT_EXECUTED)
+		end->due_in_us = ar_retry_after_us(asked_pause_us(x), end->due_in_us, d->retry_after_max_us);
 	/* The window counts from the end of the attempt: from now, which is not earlier. */
 	if (end->action_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE)
 	{

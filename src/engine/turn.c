@@ -77,6 +77,7 @@ make_partitions(ArEngine *engine)
 {
 	MemoryContext context = CurrentMemoryContext;
 
+	engine->partitions_made_us = ar_monotonic_us();
 	PG_TRY();
 	{
 		if (ar_engine_begin(engine))
@@ -297,6 +298,15 @@ keep_time(ArEngine *engine, int64 now)
 	}
 }
 
+/* A long-lived engine makes the partitions of the months to come. */
+static void
+keep_partitions(ArEngine *engine, int64 now)
+{
+	if (engine->disarmed_because != NULL || engine->look_at_us < 0 || now - engine->partitions_made_us < AR_MAKE_PARTITIONS_EVERY_US)
+		return;
+	make_partitions(engine);
+}
+
 bool
 ar_engine_turn(ArEngine *engine)
 {
@@ -322,6 +332,7 @@ ar_engine_turn(ArEngine *engine)
 	else if (ar_record_is_due(engine) || (look && now >= engine->busy_until_us))
 		work_once(engine, ar_record_is_due(engine), look);
 	keep_time(engine, now);
+	keep_partitions(engine, now);
 
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(engine->turn_context);

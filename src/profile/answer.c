@@ -66,6 +66,29 @@ parse(const char *body, size_t length)
 	return DatumGetJsonbP(DirectFunctionCall1(jsonb_in, CStringGetDatum(text)));
 }
 
+typedef struct DocumentRead
+{
+	const char *body;
+	size_t		length;
+	Jsonb	   *document;
+} DocumentRead;
+
+static void
+read_document(void *state)
+{
+	DocumentRead *read = state;
+
+	read->document = parse(read->body, read->length);
+}
+
+Jsonb *
+ar_answer_document(const char *body, size_t length)
+{
+	DocumentRead read = {body, length, NULL};
+
+	return ar_guarded(read_document, &read) ? read.document : NULL;
+}
+
 typedef struct ValueRead
 {
 	const char *body;

@@ -7,6 +7,11 @@
 
 #include "postgres.h"
 
+#include "utils/jsonb.h"
+
+/* A JSON body, palloc'ed, or NULL if it is none that jsonb can hold. Needs a transaction; never lets an error of the body escape. */
+extern Jsonb *ar_answer_document(const char *body, size_t length);
+
 /*
  * The text that a jsonpath finds first in a JSON body, palloc'ed, or NULL if
  * the body is no JSON or holds no such scalar.  Numbers keep their digits.

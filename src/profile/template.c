@@ -104,7 +104,7 @@ append_value(StringInfo out, ArTemplatePart part, const char *value, const char 
 static void
 check_path_segments(const char *path)
 {
-	const char *segment = path + 1;
+	const char *segment = *path == '/' ? path + 1 : path;
 
 	while (true)
 	{

@@ -46,7 +46,9 @@ static ArStatement claim_statement = {
 	"  (extract(epoch FROM p.late_arrival_max) * 1000000)::bigint AS late_us,"
 	"  (extract(epoch FROM o.retry_pause) * 1000000)::bigint AS retry_pause_us,"
 	"  (extract(epoch FROM o.retry_pause_max) * 1000000)::bigint AS retry_pause_max_us,"
-	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file"
+	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file,"
+	"  EXISTS (SELECT FROM reconcile.response_rule s WHERE s.operation = o.operation) AS has_rules,"
+	"  (extract(epoch FROM o.retry_after_max) * 1000000)::bigint AS retry_after_max_us"
 	" FROM due a"
 	" JOIN reconcile.operation o ON o.operation = a.operation"
 	" JOIN reconcile.provider p ON p.provider = a.provider"
@@ -72,7 +74,8 @@ static ArStatement claim_statement = {
 	" SELECT c.action_id, c.dispatch_id, c.version, c.attempts, c.failures, c.operation, c.provider, c.client_reference,"
 	"  c.base_url, c.method, c.path, c.headers, c.body, c.artifact_path, c.artifact_header,"
 	"  c.connect_timeout_us, c.attempt_timeout_us, c.window_us, c.late_us, c.retry_pause_us, c.retry_pause_max_us,"
-	"  c.max_response_bytes, c.allow_http, c.allow_private_addresses, c.ca_file"
+	"  c.max_response_bytes, c.allow_http, c.allow_private_addresses, c.ca_file, c.has_rules, c.retry_after_max_us,"
+	"  c.operation_version"
 	" FROM claimed c",
 	8, {TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID}
 };
@@ -110,6 +113,9 @@ read_dispatch(MemoryContext parent, uint64 row)
 	d->allow_http = ar_result_bool(row, 23);
 	d->allow_private_addresses = ar_result_bool(row, 24);
 	d->ca_file = ar_result_text(row, 25);
+	d->has_rules = ar_result_bool(row, 26);
+	d->retry_after_max_us = ar_result_int64(row, 27, 0);
+	d->operation_version = (int) ar_result_int64(row, 28, 0);
 	d->claimed_us = ar_monotonic_us();
 	MemoryContextSwitchTo(caller);
 	return d;

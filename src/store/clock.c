@@ -35,6 +35,12 @@ ar_monotonic_us(void)
 	return read_clock_us(CLOCK_MONOTONIC);
 }
 
+int64
+ar_wall_unix_seconds(void)
+{
+	return (int64) time(NULL);
+}
+
 /* Counts suspended time too, which an upper bound must. */
 int64
 ar_boottime_us(void)

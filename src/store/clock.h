@@ -16,6 +16,7 @@
 
 /* Wall clock, for people and for punctuality; decides nothing about evidence. */
 extern TimestampTz ar_wall_now(void);
+extern int64 ar_wall_unix_seconds(void);
 
 /* CLOCK_MONOTONIC and CLOCK_BOOTTIME in microseconds. Never throw. */
 extern int64 ar_monotonic_us(void);

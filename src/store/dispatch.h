@@ -35,6 +35,8 @@ typedef struct ArDispatch
 	int			header_strings;
 	char	   *body;
 	/* reading the answer */
+	bool		has_rules;		/* the operation has response rules */
+	int			operation_version;
 	char	   *artifact_path;
 	char	   *artifact_header;
 	/* limits */
@@ -44,6 +46,7 @@ typedef struct ArDispatch
 	int64		late_arrival_us;
 	int64		retry_pause_us;
 	int64		retry_pause_max_us;
+	int64		retry_after_max_us;
 	int			max_response_bytes;
 	bool		allow_http;
 	bool		allow_private_addresses;

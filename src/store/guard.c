@@ -145,7 +145,7 @@ check_transition(const char *kind, const char *id, int subject, const ArRow *old
 				 errmsg("%s \"%s\" cannot be %s with standing %s", kind, id,
 						ar_state_name(to), ar_standing_name(standing))));
 	if (!ar_standing_may_become(standing_before, standing) ||
-		(standing != standing_before && ar_event_keeps_standing(event)))
+		(standing != standing_before && (to == AR_MANUAL_REVIEW || ar_event_keeps_standing(event))))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s \"%s\" cannot go from standing %s to %s", kind, id,

@@ -27,7 +27,7 @@
 
 /* Tables an engine statement may touch, in the order in which they are locked. */
 static const char *const engine_tables[] = {
-	"action", "attempt", "lookup", "history", "provider", "operation", "lookup_rule", "clock", "arming"
+	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "clock", "arming"
 };
 
 static bool in_call_mode = false;

@@ -5,6 +5,8 @@
  */
 #include "transport/transport_internal.h"
 
+#include <curl/curl.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,4 +163,13 @@ ar_exchange_header(const ArExchange *exchange, const char *name)
 			return exchange->headers[i].value;
 	}
 	return NULL;
+}
+
+/*
+ * Seconds since 1970 of an HTTP-date, or -1 if it is none.  Never throws.
+ */
+int64_t
+ar_http_date(const char *text)
+{
+	return (int64_t) curl_getdate(text, NULL);
 }

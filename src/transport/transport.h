@@ -133,6 +133,9 @@ extern int	ar_transport_in_flight(const ArTransport *transport);
 /* First header of that (lower case) name, or NULL. */
 extern const char *ar_exchange_header(const ArExchange *exchange, const char *name);
 
+/* Seconds since 1970 of an HTTP-date, or -1 if it is none. */
+extern int64_t ar_http_date(const char *text);
+
 /* Load libcurl: once per process, never in the postmaster. */
 extern bool ar_transport_init(char *error, size_t error_size);
 

@@ -187,6 +187,28 @@ test_names(void)
 	is_str(ar_answer_class_name(AR_ANSWER_IN_PROGRESS), "in_progress", "name of in_progress");
 	is_str(ar_answer_class_name(AR_ANSWER_UNKNOWN), "unknown", "name of unknown answer");
 	is_str(ar_answer_class_name(AR_ANSWER_UNREADABLE), "unreadable", "name of unreadable");
+	is_str(ar_answer_class_name(AR_ANSWER_ALREADY_EXISTS), "already_exists", "name of already_exists");
+	for (int i = AR_ANSWER_ACCEPTED; i <= AR_ANSWER_UNREADABLE; i++)
+	{
+		ArAnswerClass found = AR_ANSWER_ACCEPTED;
+
+		ok(ar_answer_class_parse(ar_answer_class_name((ArAnswerClass) i), &found) && (int) found == i,
+		   "%s is found by its name", ar_answer_class_name((ArAnswerClass) i));
+	}
+	ok(!ar_answer_class_parse("Accepted", &(ArAnswerClass) {0}), "a name is exact");
+	ok(!ar_answer_class_parse("", &(ArAnswerClass) {0}), "no name is no class");
+}
+
+static void
+test_retry_after(void)
+{
+	is_int(ar_retry_after_us(-1, 200, 1000), 200, "nothing asked: our own pause");
+	is_int(ar_retry_after_us(0, 200, 1000), 200, "zero asked: our own pause");
+	is_int(ar_retry_after_us(199, 200, 1000), 200, "less asked: our own pause");
+	is_int(ar_retry_after_us(500, 200, 1000), 500, "asked between the bounds: as asked");
+	is_int(ar_retry_after_us(1001, 200, 1000), 1000, "more asked: the bound");
+	is_int(ar_retry_after_us(INT64_MAX, 200, 1000), 1000, "for ever asked: the bound");
+	is_int(ar_retry_after_us(5000, 2000, 1000), 5000, "a bound below our own pause does not shorten it");
 }
 
 int
@@ -196,5 +218,6 @@ main(void)
 	test_cases_that_went_wrong_elsewhere();
 	test_every_status();
 	test_names();
+	test_retry_after();
 	return done_testing();
 }
