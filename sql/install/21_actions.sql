@@ -115,6 +115,7 @@ CREATE TABLE reconcile.lookup (
 	lookup_id uuid PRIMARY KEY,
 	action_id uuid NOT NULL,
 	action_version integer NOT NULL,
+	epoch bigint NOT NULL,
 	asked_at timestamptz NOT NULL,
 	asked_us bigint NOT NULL,
 	answered_at timestamptz,
@@ -127,6 +128,7 @@ CREATE TABLE reconcile.lookup (
 	CONSTRAINT lookup_answered CHECK ((answered_at IS NULL) = (result IS NULL) AND (result IS NULL) = (reason IS NULL))
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE reconcile.lookup IS 'One question to the provider about an action, and what its answer proves.';
+COMMENT ON COLUMN reconcile.lookup.epoch IS 'Which run of the engine asked.';
 COMMENT ON COLUMN reconcile.lookup.asked_us IS 'When it was asked, on the logical clock of this database, microseconds.';
 COMMENT ON COLUMN reconcile.lookup.result IS 'found, absent (one valid negative), inconclusive, ambiguous, or lost: the engine that asked is gone.';
 CREATE INDEX lookup_of_action ON reconcile.lookup (action_id, asked_at);

@@ -23,7 +23,7 @@ ar_ask_claim(ArEngine *engine, ArQuestion ***questions)
 
 	if (room <= 0)
 		return 0;
-	return ar_store_ask(engine->turn_context, room, questions);
+	return ar_store_ask(engine->turn_context, engine->epoch, room, questions);
 }
 
 static void

@@ -236,9 +236,12 @@ end_everything(ArEngine *engine)
 static void
 take_back_questions(ArEngine *engine)
 {
+	bool		left_open;
+
 	if (!ar_engine_begin(engine))
 		return;
-	ar_store_recover();
+	/* Everything of this epoch that could be recorded has been. */
+	ar_store_recover(engine->epoch + 1, &left_open);
 	ar_tx_commit();
 }
 

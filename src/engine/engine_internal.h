@@ -17,6 +17,8 @@
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
 #define AR_LOOK_SOON_US			INT64CONST(20000)	/* not everything was looked at */
 #define AR_CLAIM_LIMIT			512
+#define AR_SKIPPED_MAX			100
+#define AR_SKIP_FOR_US			INT64CONST(60000000)
 #define AR_MAKE_PARTITIONS_EVERY_US	INT64CONST(86400000000)
 #define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
 
@@ -53,7 +55,12 @@ struct ArEngine
 	int			ended_count;
 	int64		ended_since_us;	/* monotonic time of the oldest unrecorded result */
 	/* sending */
+	bool		claim_one;		/* a claim failed: one at a time, to find the action at fault */
+	pg_uuid_t	skipped[AR_SKIPPED_MAX];	/* actions that could not be claimed */
+	int			skipped_count;
+	int64		skipped_until_us;
 	int64		epoch;
+	bool		recovery_left;	/* something of an earlier epoch could not be recovered yet */
 	const char *disarmed_because;	/* in context; NULL: armed */
 	int			unchecked;		/* started writes that have not met the last-instant check */
 	bool		check_open;		/* a transaction for the check is open */
@@ -78,6 +85,7 @@ extern void ar_gate_drive(ArEngine *engine);
 
 /* send.c: claiming and starting. Claiming needs an open engine transaction; may ereport. */
 extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
+extern bool ar_send_skip_next(ArEngine *engine);	/* in a transaction, after a claim of one failed */
 extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
 extern ArTransferClass ar_send_classify(const ArErrand *errand);
 extern void ar_send_judge(ArErrand **errands, int count);	/* asks the operations' own rules; in a transaction */

@@ -15,10 +15,9 @@
 #include "settings.h"
 
 /*
- * Signals may be blocked here, and the death of the postmaster comes by signal:
- * it is looked for itself.
+ * Stands still until somebody kills this process or the postmaster is gone.
+ * Signals may be blocked here, and with them the one that tells of that.
  */
-/* Stands still until somebody kills this process or the postmaster is gone. */
 void
 ar_fault_point(const char *name)
 {

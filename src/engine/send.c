@@ -7,6 +7,7 @@
 #include "common/pg_prng.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
+#include "utils/fmgrprotos.h"
 #include "utils/json.h"
 
 #include "core/outcome.h"
@@ -15,13 +16,48 @@
 #include "store/clock.h"
 #include "store/rules.h"
 
+static ArClaimLimits
+claim_limits(ArEngine *engine)
+{
+	ArClaimLimits limits = {0};
+	ArOpenCount *open;
+
+	limits.open_count = ar_errand_open_counts(engine, &open);
+	limits.open = open;
+	limits.epoch = engine->epoch;
+	limits.limit = engine->claim_one ? 1 : AR_CLAIM_LIMIT;
+	limits.skipped = engine->skipped;
+	limits.skipped_count = engine->skipped_count;
+	return limits;
+}
+
 int
 ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
 {
-	ArOpenCount *open;
-	int			open_count = ar_errand_open_counts(engine, &open);
+	ArClaimLimits limits = claim_limits(engine);
 
-	return ar_store_claim(engine->turn_context, open, open_count, engine->epoch, AR_CLAIM_LIMIT, dispatches);
+	return ar_store_claim(engine->turn_context, &limits, dispatches);
+}
+
+/*
+ * A claim of one has failed: leave that action alone for a while, so that it
+ * does not hold up the others.  False if there is no telling which one, or
+ * there are too many: then it is no fault of an action.
+ */
+bool
+ar_send_skip_next(ArEngine *engine)
+{
+	ArClaimLimits limits = claim_limits(engine);
+	pg_uuid_t  *next = &engine->skipped[engine->skipped_count];
+
+	if (engine->skipped_count >= AR_SKIPPED_MAX || !ar_store_next_due(&limits, next))
+		return false;
+	ereport(LOG,
+			(errmsg("action \"%s\" cannot be claimed and is left alone for a minute",
+					DatumGetCString(DirectFunctionCall1(uuid_out, UUIDPGetDatum(next)))),
+			 errhint("Look for a trigger or a rule of yours on the tables of the extension.")));
+	engine->skipped_count++;
+	return true;
 }
 
 /* Header strings come in pairs. */

@@ -27,6 +27,18 @@ set_disarmed(ArEngine *engine, const char *because)
 	engine->disarmed_because = because ? MemoryContextStrdup(engine->context, because) : NULL;
 }
 
+/* What earlier engines left open; a row that somebody holds is met again at a later look. */
+static void
+recover(ArEngine *engine, int64 epoch)
+{
+	int			recovered = ar_store_recover(epoch, &engine->recovery_left);
+
+	if (recovered > 0)
+		ereport(LOG,
+				(errmsg("%d attempts were found open and are outcome_unknown", recovered),
+				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
+}
+
 /*
  * May anything be sent or asked?  In the open transaction.  A new arming, or
  * the first look of this engine, begins a new epoch: then the answer is "not
@@ -38,7 +50,6 @@ static bool
 is_armed(ArEngine *engine, int64 *new_epoch)
 {
 	int64		epoch;
-	int			recovered;
 	const char *problem = ar_arming_problem(&epoch);
 
 	*new_epoch = 0;
@@ -59,11 +70,7 @@ is_armed(ArEngine *engine, int64 *new_epoch)
 		return false;
 	}
 	ar_store_clock_own();
-	recovered = ar_store_recover();
-	if (recovered > 0)
-		ereport(LOG,
-				(errmsg("%d attempts were found open and are outcome_unknown", recovered),
-				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
+	recover(engine, *new_epoch);
 	return false;
 }
 
@@ -130,10 +137,12 @@ plan_ahead(ArEngine *engine)
 		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
 			next = candidates[i];
 	}
+	if (engine->recovery_left)
+		next = 0;
 	engine->nothing_due = next != 0;
 	/* What is due and was not to be had is locked, or waits for room: results make room. */
 	if (next == 0)
-		next = ar_engine_is_idle(engine) ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
+		next = ar_engine_is_idle(engine) && engine->skipped_count == 0 ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
 	engine->look_at_us = next < 0 ? -1 : now + next;
 	engine->gate_waited_for = agenda.gate_open_later;
 }
@@ -188,6 +197,8 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 		return;
 	}
 	asking = engine->look_at_everything;
+	if (asking && engine->recovery_left)
+		recover(engine, engine->epoch);
 	engine->look_at_everything = false;
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
@@ -197,7 +208,7 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	else
 	{
 		ar_engine_look_soon(engine);
-		engine->look_for_work = work->dispatch_count >= AR_CLAIM_LIMIT;
+		engine->look_for_work = work->dispatch_count >= (engine->claim_one ? 1 : AR_CLAIM_LIMIT);
 	}
 	if (work->dispatch_count > 0)
 		ar_fault_point("claim_before_commit");
@@ -217,46 +228,78 @@ carry_out(ArEngine *engine, Work *work)
 	ar_ask_start(engine, work->questions, work->question_count);
 }
 
-/*
- * Recording and claiming share a transaction, for its commit is the dearest
- * part of both.  If it fails, the results are recorded one by one, and a claim
- * that fails on its own is no longer caught.
- */
-static void
-work_once(ArEngine *engine, bool record, bool look)
+/* Do one turn's work in one transaction; false if that failed, and nothing was done. */
+static bool
+try_work(ArEngine *engine, bool record, bool look, Work *work)
 {
 	MemoryContext context = CurrentMemoryContext;
-	Work		work = {0};
-	volatile bool failed = false;
+	volatile bool done = true;
 
-	if (!ar_engine_begin(engine))
-		return;
-	if (!record)
-	{
-		work_in_transaction(engine, false, look, &work);
-		ar_tx_commit();
-		carry_out(engine, &work);
-		return;
-	}
 	PG_TRY();
 	{
-		work_in_transaction(engine, record, look, &work);
+		work_in_transaction(engine, record, look, work);
 		ar_tx_commit();
 	}
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
 		ar_engine_swallow_error(engine);
-		failed = true;
+		done = false;
 	}
 	PG_END_TRY();
-	if (failed)
+	return done;
+}
+
+/*
+ * A claim has failed for a reason that is no result's.  First one action at a
+ * time is claimed, until one fails alone: that one is left alone for a while.
+ * What fails for no action in particular ends the engine; another one will try.
+ */
+static void
+isolate_claim(ArEngine *engine)
+{
+	bool		found;
+
+	if (!engine->claim_one)
 	{
-		engine->one_by_one = true;
-		ar_engine_wake(engine);
+		engine->claim_one = true;
+		return;
 	}
-	else
+	if (!ar_engine_begin(engine))
+		return;
+	found = ar_send_skip_next(engine);
+	ar_tx_commit();
+	if (!found)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("nothing can be claimed"),
+				 errhint("The log says why, just before this line.")));
+	engine->claim_one = false;
+	engine->skipped_until_us = ar_monotonic_us() + AR_SKIP_FOR_US;
+}
+
+/*
+ * Recording and claiming share a transaction, for its commit is the dearest
+ * part of both.  If it fails, the results are recorded one by one, and then it
+ * is seen whether claiming alone fails too.
+ */
+static void
+work_once(ArEngine *engine, bool record, bool look)
+{
+	Work		work = {0};
+
+	if (!ar_engine_begin(engine))
+		return;
+	if (try_work(engine, record, look, &work))
+	{
 		carry_out(engine, &work);
+		return;
+	}
+	if (record)
+		engine->one_by_one = true;
+	else
+		isolate_claim(engine);
+	ar_engine_wake(engine);
 }
 
 static void
@@ -317,6 +360,11 @@ ar_engine_turn(ArEngine *engine)
 	if (ar_transport_in_flight(engine->transport) > 0)
 		ar_gate_drive(engine);
 	collect(engine);
+	if (engine->skipped_count > 0 && now >= engine->skipped_until_us)
+	{
+		engine->skipped_count = 0;
+		ar_engine_wake(engine);
+	}
 	if (engine->look_at_us >= 0 && now >= engine->look_at_us)
 	{
 		engine->look_at_us = -1;

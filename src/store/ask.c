@@ -33,8 +33,8 @@
 
 #define ASKED_CTE \
 	"), asked AS (" \
-	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, asked_at, asked_us)" \
-	" SELECT gen_random_uuid(), action_id, version, $3, $1 FROM moved RETURNING lookup_id, action_id)"
+	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, epoch, asked_at, asked_us)" \
+	" SELECT gen_random_uuid(), action_id, version, $4, $3, $1 FROM moved RETURNING lookup_id, action_id)"
 
 /* A delivered action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {
@@ -55,7 +55,7 @@ static ArStatement ask_statement = {
 	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM delivered"
 	ASKED_CTE
 	QUESTION_COLUMNS,
-	3, {INT8OID, INT8OID, TIMESTAMPTZOID}
+	4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}
 };
 
 /* A replacement goes out only on a proof of absence that is fresh by the upper clock. */
@@ -63,7 +63,7 @@ static ArStatement ask_again_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
 	" WHERE a.state = 'planned' AND a.absence_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
-	"  AND NOT (a.absence_lifetime = $4 AND $5 - a.absence_boot_us BETWEEN 0 AND 60000000"
+	"  AND NOT (a.absence_lifetime = $5 AND $6 - a.absence_boot_us BETWEEN 0 AND 60000000"
 	"       AND a.absence_at <= $3 AND a.absence_at > $3 - interval '60 seconds')"
 	"  AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
 	" ORDER BY a.due_at LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
@@ -73,7 +73,7 @@ static ArStatement ask_again_statement = {
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due)) RETURNING a.*"
 	ASKED_CTE
 	QUESTION_COLUMNS,
-	5, {INT8OID, INT8OID, TIMESTAMPTZOID, TEXTOID, INT8OID}
+	6, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT8OID}
 };
 
 static int *
@@ -143,19 +143,20 @@ read_question(MemoryContext parent, uint64 row, int64 asked_us, ArMoment asked)
 }
 
 int
-ar_store_ask(MemoryContext parent, int limit, ArQuestion ***questions)
+ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions)
 {
 	ArMoment	now = ar_moment_now();
 	int64		asked_us = ar_lower_now();
-	Datum		values[5];
+	Datum		values[6];
 	int			count = 0;
 
 	*questions = palloc(sizeof(ArQuestion *) * Max(limit, 1) * 2);
 	values[0] = Int64GetDatum(asked_us);
 	values[1] = Int64GetDatum(limit);
 	values[2] = TimestampTzGetDatum(now.wall);
-	values[3] = CStringGetTextDatum(now.lifetime);
-	values[4] = Int64GetDatum(now.boot_us);
+	values[3] = Int64GetDatum(epoch);
+	values[4] = CStringGetTextDatum(now.lifetime);
+	values[5] = Int64GetDatum(now.boot_us);
 	for (int i = 0; i < 2; i++)
 	{
 		uint64		rows = ar_statement_run(i == 0 ? &ask_statement : &ask_again_statement, values, NULL);

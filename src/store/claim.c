@@ -22,21 +22,28 @@
  * Here and elsewhere "= ANY (...)" repeats a join condition: it makes the
  * planner look rows up in the index even if it believes the table is empty.
  */
+#define DUE_ACTIONS \
+	" SELECT d.*" \
+	" FROM reconcile.provider p" \
+	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider" \
+	" CROSS JOIN LATERAL (" \
+	"  SELECT a.action_id, a.operation, a.provider, a.client_reference, a.payload FROM reconcile.action a" \
+	"  WHERE a.provider = p.provider AND a.state = 'planned' AND a.due_at <= $3" \
+	"   AND (a.not_after IS NULL OR a.not_after > $3)" \
+	"   AND (a.absence_at IS NULL OR (a.absence_lifetime = $6 AND $7 - a.absence_boot_us BETWEEN 0 AND 60000000" \
+	"        AND a.absence_at <= $3 AND a.absence_at > $3 - interval '60 seconds'))" \
+	"   AND a.action_id <> ALL ($9)" \
+	"  ORDER BY a.due_at, a.action_id" \
+	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)" \
+	"  FOR NO KEY UPDATE SKIP LOCKED) d" \
+	" WHERE p.paused_at IS NULL ORDER BY p.provider LIMIT $8"
+
+#define CLAIM_PARAMETERS \
+	9, {TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID, UUIDARRAYOID}
+
 static ArStatement claim_statement = {
 	"WITH due AS ("
-	" SELECT d.*"
-	" FROM reconcile.provider p"
-	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider"
-	" CROSS JOIN LATERAL ("
-	"  SELECT a.action_id, a.operation, a.provider, a.client_reference, a.payload FROM reconcile.action a"
-	"  WHERE a.provider = p.provider AND a.state = 'planned' AND a.due_at <= $3"
-	"   AND (a.not_after IS NULL OR a.not_after > $3)"
-	"   AND (a.absence_at IS NULL OR (a.absence_lifetime = $6 AND $7 - a.absence_boot_us BETWEEN 0 AND 60000000"
-	"        AND a.absence_at <= $3 AND a.absence_at > $3 - interval '60 seconds'))"
-	"  ORDER BY a.due_at, a.action_id"
-	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)"
-	"  FOR NO KEY UPDATE SKIP LOCKED) d"
-	" WHERE p.paused_at IS NULL LIMIT $8"
+	DUE_ACTIONS
 	"), request AS ("
 	" SELECT a.action_id, gen_random_uuid() AS dispatch_id, o.version AS operation_version, p.version AS provider_version,"
 	"  p.base_url, o.method, r.path, r.headers, r.body, o.artifact_path::text AS artifact_path, lower(o.artifact_header) AS artifact_header,"
@@ -77,7 +84,13 @@ static ArStatement claim_statement = {
 	"  c.max_response_bytes, c.allow_http, c.allow_private_addresses, c.ca_file, c.has_rules, c.retry_after_max_us,"
 	"  c.operation_version"
 	" FROM claimed c",
-	8, {TEXTARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID, INT8OID, INT8OID, TEXTOID, INT8OID, INT8OID}
+	CLAIM_PARAMETERS
+};
+
+/* The parameters that a claim has no use for are named, so that they have their types. */
+static ArStatement next_statement = {
+	"SELECT n.action_id FROM (" DUE_ACTIONS ") n WHERE $4 IS NOT NULL AND $5 IS NOT NULL",
+	CLAIM_PARAMETERS
 };
 
 static ArDispatch *
@@ -121,37 +134,57 @@ read_dispatch(MemoryContext parent, uint64 row)
 	return d;
 }
 
-int
-ar_store_claim(MemoryContext parent, const ArOpenCount *open, int open_count,
-			   int64 epoch, int limit, ArDispatch ***dispatches)
+static void
+fill_claim(const ArClaimLimits *limits, Datum *values)
 {
 	ArArray		providers;
 	ArArray		counts;
-	Datum		values[8];
+	ArArray		skipped;
 	ArMoment	now = ar_moment_now();
-	uint64		rows;
 
 	ar_array_init(&providers, TEXTOID);
 	ar_array_init(&counts, INT4OID);
-	for (int i = 0; i < open_count; i++)
+	ar_array_init(&skipped, UUIDOID);
+	for (int i = 0; i < limits->open_count; i++)
 	{
-		ar_array_add_text(&providers, open[i].provider);
-		ar_array_add(&counts, Int32GetDatum(open[i].open), false);
+		ar_array_add_text(&providers, limits->open[i].provider);
+		ar_array_add(&counts, Int32GetDatum(limits->open[i].open), false);
 	}
+	for (int i = 0; i < limits->skipped_count; i++)
+		ar_array_add(&skipped, UUIDPGetDatum(&limits->skipped[i]), false);
 	values[0] = ar_array_datum(&providers);
 	values[1] = ar_array_datum(&counts);
 	values[2] = TimestampTzGetDatum(now.wall);
 	values[3] = Int64GetDatum(ar_lower_now());
-	values[4] = Int64GetDatum(epoch);
+	values[4] = Int64GetDatum(limits->epoch);
 	values[5] = CStringGetTextDatum(now.lifetime);
 	values[6] = Int64GetDatum(now.boot_us);
-	values[7] = Int64GetDatum(limit);
+	values[7] = Int64GetDatum(limits->limit);
+	values[8] = ar_array_datum(&skipped);
+}
+
+int
+ar_store_claim(MemoryContext parent, const ArClaimLimits *limits, ArDispatch ***dispatches)
+{
+	Datum		values[9];
+	uint64		rows;
+
+	fill_claim(limits, values);
 	rows = ar_statement_run(&claim_statement, values, NULL);
 
 	*dispatches = palloc(sizeof(ArDispatch *) * Max(rows, 1));
 	for (uint64 row = 0; row < rows; row++)
 		(*dispatches)[row] = read_dispatch(parent, row);
 	return (int) rows;
+}
+
+bool
+ar_store_next_due(const ArClaimLimits *limits, pg_uuid_t *action_id)
+{
+	Datum		values[9];
+
+	fill_claim(limits, values);
+	return ar_statement_run(&next_statement, values, NULL) > 0 && ar_result_uuid(0, 1, action_id);
 }
 
 /*

@@ -64,13 +64,26 @@ typedef struct ArOpenCount
 	int			open;
 } ArOpenCount;
 
+/* What a claim has to keep to. */
+typedef struct ArClaimLimits
+{
+	const ArOpenCount *open;
+	int			open_count;
+	int64		epoch;
+	int			limit;
+	const pg_uuid_t *skipped;	/* actions that are left alone for a while */
+	int			skipped_count;
+} ArClaimLimits;
+
 /*
- * Make the intent to send durable for up to "limit" due actions.  Returns how
- * many; *dispatches is palloc'ed in the current context, each entry in a
- * context of its own under "parent".  Needs an open engine transaction.
+ * Make the intent to send durable for due actions.  Returns how many;
+ * *dispatches is palloc'ed in the current context, each entry in a context of
+ * its own under "parent".  Needs an open engine transaction. May ereport.
  */
-extern int	ar_store_claim(MemoryContext parent, const ArOpenCount *open, int open_count,
-						   int64 epoch, int limit, ArDispatch ***dispatches);
+extern int	ar_store_claim(MemoryContext parent, const ArClaimLimits *limits, ArDispatch ***dispatches);
+
+/* The action that a claim of one would take; false if none is due. Same conditions. */
+extern bool ar_store_next_due(const ArClaimLimits *limits, pg_uuid_t *action_id);
 
 /* Why this attempt must not be sent, a constant or palloc'ed text, or NULL. Takes a new snapshot. May ereport. */
 extern const char *ar_store_check_dispatch(const ArDispatch *dispatch, int64 epoch);

@@ -69,7 +69,7 @@ typedef struct ArQuestion
  * replacement is due but rests on an old proof of absence.  Contexts as for
  * ar_store_claim.  Needs an open engine transaction. May ereport.
  */
-extern int	ar_store_ask(MemoryContext parent, int limit, ArQuestion ***questions);
+extern int	ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions);
 
 /* What follows from an answer. */
 typedef enum ArAnswerStep

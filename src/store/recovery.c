@@ -11,59 +11,70 @@
 #include "store/clock.h"
 #include "store/statement.h"
 
-/* The end of such an attempt is unknown, so it counts as ended now. */
+/*
+ * What an engine of an earlier epoch left open.  The end of such an attempt is
+ * unknown, so it counts as ended now.  A row that somebody holds is left for
+ * the next time.
+ */
 static ArStatement recover_attempts_statement = {
-	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'recover', state = 'outcome_unknown', ended_at = $2,"
-	" gate_us = greatest(t.gate_us, $1 + t.late_arrival_us + t.window_us),"
-	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'epoch', t.epoch))"
-	" WHERE t.state = 'submitted' AND t.action_id = ANY (ARRAY("
-	"  SELECT a.action_id FROM reconcile.action a WHERE a.state = 'submitted'))",
-	2, {INT8OID, TIMESTAMPTZOID}
+	"WITH stale AS ("
+	" SELECT t.action_id, t.number, greatest(t.gate_us, $1 + t.late_arrival_us + t.window_us) AS gate_us"
+	" FROM reconcile.action a JOIN reconcile.attempt t ON t.action_id = a.action_id AND t.dispatch_id = a.dispatch_id"
+	" WHERE a.state = 'submitted' AND t.state = 'submitted' AND t.epoch < $3"
+	"  AND t.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.action x WHERE x.state = 'submitted'))"
+	" FOR NO KEY UPDATE SKIP LOCKED"
+	"), attempts AS ("
+	" UPDATE reconcile.attempt t SET version = t.version + 1, event = 'recover', state = 'outcome_unknown', ended_at = $2,"
+	"  gate_us = s.gate_us, evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'epoch', t.epoch))"
+	" FROM stale s WHERE t.action_id = s.action_id AND t.number = s.number"
+	"  AND t.action_id = ANY (ARRAY(SELECT action_id FROM stale)))"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', state = 'outcome_unknown',"
+	"  gate_us = s.gate_us, eligible_at = $2 + (s.gate_us - $1) * interval '1 microsecond',"
+	"  evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'dispatch_id', a.dispatch_id))"
+	" FROM stale s WHERE a.action_id = s.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM stale))",
+	3, {INT8OID, TIMESTAMPTZOID, INT8OID}
 };
 
-static ArStatement recover_submitted_statement = {
-	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', state = 'outcome_unknown',"
-	" gate_us = t.gate_us, eligible_at = $2 + (t.gate_us - $1) * interval '1 microsecond',"
-	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'submitted', 'dispatch_id', a.dispatch_id))"
-	" FROM reconcile.attempt t WHERE a.state = 'submitted' AND t.action_id = a.action_id AND t.dispatch_id = a.dispatch_id"
-	"  AND t.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.action x WHERE x.state = 'submitted'))",
-	2, {INT8OID, TIMESTAMPTZOID}
+static ArStatement recover_lookups_statement = {
+	"WITH stale AS ("
+	" SELECT k.lookup_id, k.action_id FROM reconcile.lookup k JOIN reconcile.action a ON a.action_id = k.action_id"
+	" WHERE k.answered_at IS NULL AND k.epoch < $3"
+	"  AND a.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.lookup x WHERE x.answered_at IS NULL))"
+	" FOR NO KEY UPDATE SKIP LOCKED"
+	"), lost AS ("
+	" UPDATE reconcile.lookup k SET answered_at = $2, result = 'lost', reason = 'the engine that asked is gone'"
+	" FROM stale s WHERE k.lookup_id = s.lookup_id AND k.lookup_id = ANY (ARRAY(SELECT lookup_id FROM stale))"
+	"), delivered AS ("
+	" UPDATE reconcile.action a SET gate_us = $1"
+	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM stale)) AND a.state = 'delivered' AND a.gate_us IS NULL)"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', attempt_number = NULL,"
+	"  state = CASE WHEN a.queued THEN 'planned'::reconcile.state ELSE 'outcome_unknown' END,"
+	"  gate_us = CASE WHEN a.queued THEN NULL ELSE coalesce(a.gate_us, $1) END, due_at = coalesce(a.due_at, $2),"
+	"  evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'reconciling'))"
+	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM stale)) AND a.state = 'reconciling'",
+	3, {INT8OID, TIMESTAMPTZOID, INT8OID}
 };
 
-static ArStatement recover_asking_statement = {
-	"UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', attempt_number = NULL,"
-	" state = CASE WHEN a.queued THEN 'planned'::reconcile.state ELSE 'outcome_unknown' END,"
-	" gate_us = CASE WHEN a.queued THEN NULL ELSE coalesce(a.gate_us, $1) END, due_at = coalesce(a.due_at, $2),"
-	" evidence = jsonb_build_object('recovery', jsonb_build_object('found', 'reconciling'))"
-	" WHERE a.state = 'reconciling'",
-	2, {INT8OID, TIMESTAMPTZOID}
-};
-
-static ArStatement recover_delivered_statement = {
-	"UPDATE reconcile.action a SET gate_us = $1 WHERE a.state = 'delivered' AND a.gate_us IS NULL"
-	" AND a.action_id = ANY (ARRAY(SELECT k.action_id FROM reconcile.lookup k WHERE k.answered_at IS NULL))",
+static ArStatement left_open_statement = {
+	"SELECT EXISTS (SELECT FROM reconcile.attempt t WHERE t.state = 'submitted' AND t.epoch < $1"
+	"  AND t.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.action x WHERE x.state = 'submitted')))"
+	" OR EXISTS (SELECT FROM reconcile.lookup k WHERE k.answered_at IS NULL AND k.epoch < $1)",
 	1, {INT8OID}
 };
 
-static ArStatement lose_lookups_statement = {
-	"UPDATE reconcile.lookup SET answered_at = $1, result = 'lost', reason = 'the engine that asked is gone'"
-	" WHERE answered_at IS NULL",
-	1, {TIMESTAMPTZOID}
-};
-
 int
-ar_store_recover(void)
+ar_store_recover(int64 epoch, bool *left_open)
 {
-	Datum		values[2];
+	Datum		values[3];
 	int			recovered;
 
 	values[0] = Int64GetDatum(ar_lower_now());
 	values[1] = TimestampTzGetDatum(ar_wall_now());
+	values[2] = Int64GetDatum(epoch);
 	recovered = (int) ar_statement_run(&recover_attempts_statement, values, NULL);
-	ar_statement_run(&recover_submitted_statement, values, NULL);
-	ar_statement_run(&recover_asking_statement, values, NULL);
-	ar_statement_run(&recover_delivered_statement, values, NULL);
-	ar_statement_run(&lose_lookups_statement, &values[1], NULL);
+	ar_statement_run(&recover_lookups_statement, values, NULL);
+	ar_statement_run(&left_open_statement, &values[2], NULL);
+	*left_open = ar_result_bool(0, 1);
 	ar_store_surrender();
 	return recovered;
 }

@@ -10,11 +10,12 @@
 #include "datatype/timestamp.h"
 
 /*
- * Everything an earlier engine left open becomes outcome_unknown, with a gate
- * counted from now: nobody knows when its bytes stopped.  Returns how many
- * attempts that were.  Needs an open engine transaction and the engine lock. May ereport.
+ * Everything that engines before this epoch left open becomes outcome_unknown,
+ * with a gate counted from now: nobody knows when its bytes stopped.  Returns
+ * how many attempts that were; *left_open says that some row was locked: try
+ * again later.  Needs an open engine transaction and the engine lock. May ereport.
  */
-extern int	ar_store_recover(void);
+extern int	ar_store_recover(int64 epoch, bool *left_open);
 
 /* Unknown outcomes of operations that offer nothing to ask go to a person at once. Same conditions. */
 extern int	ar_store_surrender(void);

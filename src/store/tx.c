@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -135,6 +136,12 @@ static bool
 lock_tables(void)
 {
 	Oid			schema = get_namespace_oid(SCHEMA_NAME, true);
+	LOCKTAG		tag;
+
+	/* DROP EXTENSION takes this one first: so neither can hold what the other wants. */
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension_oid, 0);
+	if (LockAcquire(&tag, AccessShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
 
 	for (int i = 0; i < lengthof(engine_tables); i++)
 	{

@@ -20,12 +20,13 @@ use lib "$FindBin::RealBin/../perl";
 
 use Carp;
 use HTTP::Tiny;
-use List::Util qw(max min shuffle sum0);
+use List::Util qw(max min shuffle);
 use POSIX ();
 use Test::More;
 use Time::HiRes qw(time usleep);
 
 use ActionReconcile::Crash qw(elapsed wait_true);
+use ActionReconcile::Mischief qw(drawn mischief);
 use ActionReconcile::Node;
 use ActionReconcile::Provider;
 
@@ -36,107 +37,13 @@ note("seed $seed, $actions actions");
 
 my $window_s = 1.5;			# documented
 my $late_s = 0.7;			# late_arrival_max
-my $lag_max_s = 1.0;
-my $delay_max_s = 0.5;		# a slow machine adds to it
+my $lag_s = 1.0;			# visible at most so long after the execution
+my $delay_s = 0.5;			# executed so long after the end; a slow machine adds to it
 my $sessions = 4;
 # So many unresolved ones at most: the kills are to hit a busy engine, at any size.
 my $backlog = min(4000, max(150, int($actions / 10)));
 my $chaos_limit_s = 45 + $actions / 60;
 my $settle_limit_s = 60 + $actions / 50;
-
-# ---------------------------------------------------------------- what the provider does
-
-sub drawn { my ($low, $high) = @_; return 0 + sprintf('%.2f', $low + rand($high - $low)); }
-
-# A behaviour out of [weight, behaviour], ..
-sub choose
-{
-	my @table = @_;
-	my $dart = rand sum0(map { $_->[0] } @table);
-	foreach my $row (@table)
-	{
-		$dart -= $row->[0];
-		return $row->[1] if $dart < 0;
-	}
-	return $table[-1][1];
-}
-
-# A preset, and when its effect happens and shows.
-sub suffer
-{
-	my ($preset, %more) = @_;
-	return { preset => $preset, visibility_lag_s => drawn(0, $lag_max_s), %more };
-}
-
-# What may be done to a write that was read, by weight.
-sub write_table
-{
-	my @table = (
-		[ 26, suffer('ok') ], [ 2, suffer('13-keepalive-lie') ], [ 2, suffer('14-stray-response') ],
-		[ 5, suffer('10-close') ], [ 4, suffer('10-reset') ], [ 3, suffer('10-hang') ],
-		[ 3, suffer('10-close-uncommitted') ], [ 2, suffer('10-hang-uncommitted') ],
-		[ 3, suffer('10-answer-late', hold_s => drawn(0.1, 0.8)) ],
-		[ 2, suffer('10-answer-late', hold_s => 1.5) ],
-		[ 3, suffer('10-commit-after-close') ], [ 2, suffer('10-hang', commit => 'after') ],
-		[ 2, suffer('9-ten-bytes-reset') ], [ 2, suffer('9-head-reset') ],
-		[ 1, suffer('9-head-hang') ], [ 1, suffer('9-head-commit-hang') ],
-		[ 2, suffer('28-503', commit => 'before') ], [ 1, suffer('28-429', commit => 'before') ],
-		[ 1, suffer('24-slow-body') ], [ 1, suffer('27-307-self') ]);
-	push @table, [ 2, suffer('10-late-execution', then => $_, commit_delay_s => drawn(0.1, $delay_max_s)) ]
-	  foreach qw(close reset);
-	push @table, [ 1, suffer("case-05-$_", commit_delay_s => drawn(0.1, $delay_max_s)) ]
-	  foreach qw(502-html 503-html 504-html 524-html 500-json);
-	push @table, [ 1, suffer($_) ]
-	  foreach qw(16-100-close 16-103-close 17-htt-close 17-garbage 17-http09 17-http5 17-status-9999 17-final-101
-	  18-cut-head-close 18-cut-head-reset 19-short-body-close 19-short-body-reset 19-short-body-hang 19-bad-chunk
-	  19-no-last-chunk 20-no-length-close 20-no-length-whole 21-negative-length 21-duplicate-length 21-204-with-body
-	  28-408 28-421 28-425 28-429 28-500 28-502 28-503 28-504);
-	return @table;
-}
-
-# What may be done to a question: its answer, or one that proves nothing and
-# often looks like "not there".
-sub read_table
-{
-	my ($kind) = @_;
-	my $ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-	my $empty = '{"data":[]}';
-	my @table = (
-		[ 70, {} ], [ 6, { hold_s => 0.3 } ],
-		[ 3, { then => 'close' } ], [ 2, { then => 'reset' } ], [ 1, { then => 'hang' } ],
-		[ 2, { status => 500 } ], [ 2, { status => 503, body => '<html>Service Unavailable</html>' } ],
-		[ 2, { status => 429, headers => { 'Retry-After' => '0' } } ], [ 1, { status => 403 } ],
-		[ 2, { body => '<html><body>No results</body></html>' } ], [ 1, { body => '' } ],
-		[ 1, { body => '{"data":[' } ], [ 1, { body => {} } ], [ 1, { status => 204 } ],
-		[ 1, { raw => ["HTTP/1.1 404 Not Found\r\nContent-Le"] } ],
-		[ 1, { raw => ["HTTP/1.1 404 Not Found\r\nContent-Length: 90\r\n\r\n{\"error\":\"not found\"}"] } ]);
-	if ($kind eq 'list')
-	{
-		push @table, [ 2, { raw => ["${ok}Content-Length: 90\r\n\r\n$empty"] } ], [ 2, { raw => ["${ok}\r\n$empty"] } ],
-		  [ 2, { raw => ["${ok}Transfer-Encoding: chunked\r\n\r\nb\r\n$empty\r\n"] } ], [ 1, { status => 404 } ],
-		  [ 1, { status => 206, body => { data => [] } } ], [ 1, { status => 500, body => { data => [] } } ],
-		  [ 1, { body => { data => undef } } ], [ 1, { body => { data => {} } } ], [ 1, { body => { items => [] } } ];
-	}
-	else
-	{
-		push @table, [ 1, { body => { id => 'ef_0', ref => 'another' } } ], [ 1, { body => $empty } ], [ 1, { status => 410 } ];
-	}
-	return @table;
-}
-
-# The first writes are drawn here, because an end at accept cannot stand in a mix.
-sub provider_script
-{
-	my ($kind, $writes) = @_;
-	my @at_accept = ([ 3, { preset => '6-accept-close' } ], [ 2, { preset => '6-accept-reset' } ]);
-	return {
-		own_port => JSON::PP::true,
-		ref_header => 'X-Reference',
-		seed => $seed,
-		write => [ map { choose(write_table(), @at_accept) } 1 .. $writes ],
-		write_mix => [ map { write_table() } 1 .. 3 ],
-		read_mix => [ read_table($kind) ] };
-}
 
 # ---------------------------------------------------------------- the set-up
 
@@ -155,7 +62,8 @@ sub define
 	my %ask = $kind eq 'list' ? () : (
 		kind => 'get_by_reference', path => '/effects/{client_reference}', absent_statuses => '{404}', items_path => undef);
 
-	$provider->scenario($name, provider_script($kind, int($actions / @providers)));
+	$provider->scenario($name,
+		mischief($kind, seed => $seed, writes => int($actions / @providers), lag_s => $lag_s, delay_s => $delay_s));
 	my $sql = $node->provider_sql($name, $provider->http_url($name),
 		consistency_window => "$window_s s", late_arrival_max => "$late_s s", attempt_timeout => '1 s',
 		max_in_flight => max(8, int(96 / @providers)));
