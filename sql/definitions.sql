@@ -40,6 +40,7 @@ INSERT INTO unsound (target, change) SELECT t, jsonb_strip_nulls(jsonb_build_obj
 	('operation', 'max_replacements', ARRAY['-1', '101']),
 	('operation', 'retry_pause', ARRAY['0', '2 minutes']),
 	('operation', 'retry_pause_max', ARRAY['2 days']),
+	('operation', 'retry_after_max', ARRAY['-1 second', '8 days']),
 	('operation', 'artifact_path', ARRAY['$.']),
 	('lookup_rule get', 'operation', ARRAY['nothing']),
 	('lookup_rule get', 'position', ARRAY['2', '0']),

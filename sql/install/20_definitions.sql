@@ -78,7 +78,7 @@ CREATE TABLE reconcile.operation (
 	CONSTRAINT operation_on_absent CHECK (on_absent IN ('hold', 'replace')),
 	CONSTRAINT operation_max_replacements CHECK (max_replacements BETWEEN 0 AND 100),
 	CONSTRAINT operation_retry_pause CHECK (retry_pause >= '1 millisecond' AND retry_pause <= retry_pause_max AND retry_pause_max <= '1 day'),
-	CONSTRAINT operation_retry_after_max CHECK (retry_after_max >= retry_pause AND retry_after_max <= '7 days')
+	CONSTRAINT operation_retry_after_max CHECK (retry_after_max >= '0' AND retry_after_max <= '7 days')
 );
 COMMENT ON TABLE reconcile.operation IS 'One kind of write at a provider: the request it makes, and what is done when its answer is lost.';
 COMMENT ON COLUMN reconcile.operation.version IS 'Counts changes of the row; every attempt names the version it was sent under.';
