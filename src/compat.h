@@ -22,6 +22,13 @@
 #include "storage/procnumber.h"
 #endif
 
+/* Settings of newer servers that would end a CALL that waits. */
+#if PG_VERSION_NUM >= 170000
+#define AR_PINNED_BY_VERSION {"transaction_timeout", "0"},
+#else
+#define AR_PINNED_BY_VERSION
+#endif
+
 /* What a waiting engine shows as its wait event: its name where the server can show it. */
 static inline uint32
 ar_wait_event(const char *name)

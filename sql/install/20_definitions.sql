@@ -27,11 +27,11 @@ CREATE TABLE reconcile.provider (
 	CONSTRAINT provider_name CHECK (provider ~ '^[a-z][a-z0-9_.-]{0,62}$'),
 	CONSTRAINT provider_base_url CHECK (base_url ~ '^https?://[^/?#@[:space:][:cntrl:]]+(/[^?#[:space:][:cntrl:]]*[^/?#[:space:][:cntrl:]])?$'),
 	CONSTRAINT provider_https CHECK (allow_http OR base_url LIKE 'https://%'),
-	CONSTRAINT provider_window CHECK (consistency_window >= '0' AND consistency_window <= '60 days'),
-	CONSTRAINT provider_late_arrival CHECK (late_arrival_max >= '0' AND late_arrival_max <= '7 days'),
+	CONSTRAINT provider_window CHECK (extract(epoch FROM consistency_window) BETWEEN 0 AND 5184000),
+	CONSTRAINT provider_late_arrival CHECK (extract(epoch FROM late_arrival_max) BETWEEN 0 AND 604800),
 	CONSTRAINT provider_max_in_flight CHECK (max_in_flight BETWEEN 1 AND 1000),
-	CONSTRAINT provider_connect_timeout CHECK (connect_timeout >= '10 milliseconds' AND connect_timeout <= '5 minutes'),
-	CONSTRAINT provider_attempt_timeout CHECK (attempt_timeout >= '10 milliseconds' AND attempt_timeout <= '1 hour'),
+	CONSTRAINT provider_connect_timeout CHECK (extract(epoch FROM connect_timeout) BETWEEN 0.01 AND 300),
+	CONSTRAINT provider_attempt_timeout CHECK (extract(epoch FROM attempt_timeout) BETWEEN 0.01 AND 3600),
 	CONSTRAINT provider_max_response_bytes CHECK (max_response_bytes BETWEEN 1024 AND 67108864),
 	CONSTRAINT provider_paused CHECK ((paused_at IS NULL) = (paused_reason IS NULL))
 );
@@ -77,8 +77,9 @@ CREATE TABLE reconcile.operation (
 	CONSTRAINT operation_one_artifact CHECK (artifact_path IS NULL OR artifact_header IS NULL),
 	CONSTRAINT operation_on_absent CHECK (on_absent IN ('hold', 'replace')),
 	CONSTRAINT operation_max_replacements CHECK (max_replacements BETWEEN 0 AND 100),
-	CONSTRAINT operation_retry_pause CHECK (retry_pause >= '1 millisecond' AND retry_pause <= retry_pause_max AND retry_pause_max <= '1 day'),
-	CONSTRAINT operation_retry_after_max CHECK (retry_after_max >= '0' AND retry_after_max <= '7 days')
+	CONSTRAINT operation_retry_pause CHECK (extract(epoch FROM retry_pause) >= 0.001 AND extract(epoch FROM retry_pause) <= extract(epoch FROM retry_pause_max)
+		AND extract(epoch FROM retry_pause_max) <= 86400),
+	CONSTRAINT operation_retry_after_max CHECK (extract(epoch FROM retry_after_max) BETWEEN 0 AND 604800)
 );
 COMMENT ON TABLE reconcile.operation IS 'One kind of write at a provider: the request it makes, and what is done when its answer is lost.';
 COMMENT ON COLUMN reconcile.operation.version IS 'Counts changes of the row; every attempt names the version it was sent under.';
@@ -154,13 +155,14 @@ CREATE TABLE reconcile.lookup_rule (
 	CONSTRAINT lookup_rule_body_match CHECK (position('{client_reference}' in body_match) > 0),
 	CONSTRAINT lookup_rule_statuses CHECK (NOT found_statuses && absent_statuses AND cardinality(found_statuses) > 0),
 	CONSTRAINT lookup_rule_one_artifact CHECK (artifact_path IS NULL OR artifact_header IS NULL),
-	CONSTRAINT lookup_rule_window CHECK (consistency_window >= '0' AND consistency_window <= '60 days'),
+	CONSTRAINT lookup_rule_window CHECK (extract(epoch FROM consistency_window) BETWEEN 0 AND 5184000),
 	CONSTRAINT lookup_rule_window_source CHECK ((consistency_window IS NULL) = (window_source IS NULL)),
 	CONSTRAINT lookup_rule_min_negatives CHECK (min_negatives BETWEEN 1 AND 20),
-	CONSTRAINT lookup_rule_spacing CHECK (negative_spacing >= '0' AND negative_spacing <= '7 days'),
-	CONSTRAINT lookup_rule_pause CHECK (pause >= '1 millisecond' AND pause <= pause_max AND pause_max <= '7 days'),
+	CONSTRAINT lookup_rule_spacing CHECK (extract(epoch FROM negative_spacing) BETWEEN 0 AND 604800),
+	CONSTRAINT lookup_rule_pause CHECK (extract(epoch FROM pause) >= 0.001 AND extract(epoch FROM pause) <= extract(epoch FROM pause_max)
+		AND extract(epoch FROM pause_max) <= 604800),
 	CONSTRAINT lookup_rule_max_inconclusive CHECK (max_inconclusive BETWEEN 1 AND 1000),
-	CONSTRAINT lookup_rule_timeout CHECK (timeout >= '10 milliseconds' AND timeout <= '10 minutes')
+	CONSTRAINT lookup_rule_timeout CHECK (extract(epoch FROM timeout) BETWEEN 0.01 AND 600)
 );
 COMMENT ON TABLE reconcile.lookup_rule IS 'How the provider is asked about an action whose outcome is unknown. An operation without a rule goes to manual_review at once.';
 COMMENT ON COLUMN reconcile.lookup_rule.kind IS 'get_by_reference: the path names the object; list_by_reference: a list filtered by the reference.';

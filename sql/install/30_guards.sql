@@ -137,6 +137,7 @@ BEGIN
 			USING ERRCODE = '55000', HINT = 'Define a new provider under the new name.';
 	END IF;
 	IF NEW.base_url IS DISTINCT FROM OLD.base_url THEN
+		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		SELECT count(*) INTO open_actions FROM reconcile.action a
 		 WHERE a.provider = OLD.provider AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
 			OR a.state = 'planned' AND a.attempts > 0);
@@ -180,6 +181,8 @@ CREATE FUNCTION reconcile.operation_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
 	IF TG_OP = 'DELETE' THEN
+		-- An action that is being recorded just now counts too.
+		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		IF EXISTS (SELECT FROM reconcile.action a WHERE a.operation = OLD.operation) THEN
 			RAISE EXCEPTION 'operation "%" cannot be deleted: it has actions', OLD.operation
 				USING ERRCODE = '55000', HINT = 'What was done with it stays explained by it.';
@@ -210,6 +213,7 @@ DECLARE
 	open_actions bigint;
 BEGIN
 	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.operation IS DISTINCT FROM OLD.operation THEN
+		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		SELECT count(*) INTO open_actions FROM reconcile.action a
 		 WHERE a.operation = OLD.operation AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
 			OR a.absence_at IS NOT NULL AND a.state IN ('planned', 'safe_to_retry'));

@@ -51,7 +51,11 @@ BEGIN
 
 		IF found_action.action_id IS NOT NULL THEN
 			IF found_action.state = 'safe_to_retry' THEN
-				PERFORM reconcile.replace(found_action.action_id, 'the same intent was submitted again');
+				-- Somebody else may do the same at the same time: whoever locks it first queues it.
+				SELECT * INTO found_action FROM reconcile.action a WHERE a.action_id = found_action.action_id FOR UPDATE;
+				IF found_action.state = 'safe_to_retry' THEN
+					PERFORM reconcile.replace(found_action.action_id, 'the same intent was submitted again'::text);
+				END IF;
 			END IF;
 			RETURN QUERY SELECT s.action_id, s.state, s.status, true, s.advice, s.next_step_at, s.fingerprint, s.client_reference
 				FROM reconcile.action_status s WHERE s.action_id = found_action.action_id;
@@ -122,13 +126,13 @@ COMMENT ON FUNCTION reconcile.person_step(uuid, text, reconcile.state[], reconci
 
 CREATE FUNCTION reconcile.cancel(action_id uuid, reason text) RETURNS reconcile.state
 	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT reconcile.person_step($1, 'cancel', '{planned}', 'cancelled', $2) $$;
+	$$ SELECT reconcile.person_step($1, 'cancel'::text, '{planned}'::reconcile.state[], 'cancelled'::reconcile.state, $2) $$;
 COMMENT ON FUNCTION reconcile.cancel(uuid, text) IS
 	'Withdraw an action that has not left. Error 55000 if an attempt may have left: that cannot be called back, only settled.';
 
 CREATE FUNCTION reconcile.replace(action_id uuid, reason text) RETURNS reconcile.state
 	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT reconcile.person_step($1, 'replace', '{safe_to_retry}', 'planned', $2) $$;
+	$$ SELECT reconcile.person_step($1, 'replace'::text, '{safe_to_retry}'::reconcile.state[], 'planned'::reconcile.state, $2) $$;
 COMMENT ON FUNCTION reconcile.replace(uuid, text) IS
 	'Queue a replacement of an action that was proven not to have happened. The provider is asked again first if that proof is older than a minute. Error 55000 in any other state.';
 
@@ -143,7 +147,7 @@ BEGIN
 		RAISE EXCEPTION 'action "%" cannot be looked up: operation "%" has no lookup rule', $1, a.operation
 			USING ERRCODE = '55000', HINT = 'Define one in reconcile.lookup_rule, if the provider can be asked.';
 	END IF;
-	RETURN reconcile.person_step($1, 'look_up_now', '{manual_review}',
+	RETURN reconcile.person_step($1, 'look_up_now'::text, '{manual_review}'::reconcile.state[],
 		CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END, $2);
 END $$;
 COMMENT ON FUNCTION reconcile.look_up_now(uuid, text) IS

@@ -22,7 +22,8 @@ DECLARE
 	f pg_catalog.regprocedure;
 BEGIN
 	FOR f IN SELECT p.oid FROM pg_catalog.pg_proc p
-		WHERE p.pronamespace = 'reconcile'::pg_catalog.regnamespace AND p.provolatile = 'i' AND p.prokind = 'f' LOOP
+		WHERE p.pronamespace = 'reconcile'::pg_catalog.regnamespace AND p.provolatile = 'i' AND p.prokind = 'f'
+			AND p.proname NOT LIKE 'try\_%' LOOP
 		EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO reconcile_reader, reconcile_submitter, reconcile_operator, reconcile_admin', f);
 	END LOOP;
 END $$;

@@ -101,11 +101,18 @@ render_request(void *state)
 {
 	Rendering  *rendering = state;
 	ArRequestTemplate template;
+	Datum		headers;
 	bool		is_null;
 
 	template.method = attribute_text(rendering->operation, "method");
 	template.path = attribute_text(rendering->operation, "path");
-	template.headers = DatumGetJsonbP(GetAttributeByName(rendering->operation, "headers", &is_null));
+	headers = GetAttributeByName(rendering->operation, "headers", &is_null);
+	/* A row made by hand may lack what the table requires. */
+	if (is_null || template.method == NULL || template.path == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("method, path and headers of an operation must not be null")));
+	template.headers = DatumGetJsonbP(headers);
 	template.body_template = attribute_text(rendering->operation, "body_template");
 	template.reference_body_path = GetAttributeByName(rendering->operation, "reference_body_path", &is_null);
 	if (is_null)

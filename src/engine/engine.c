@@ -185,6 +185,7 @@ void
 ar_engine_drain(ArEngine *engine)
 {
 	engine->draining = true;
+	ar_tx_commit_locally();
 }
 
 bool

@@ -12,6 +12,8 @@
 #include "store/clock.h"
 #include "store/tx.h"
 
+#define LONGEST_SLEEP_MS 3600000L
+
 static long
 milliseconds_until(int64 moment, int64 now)
 {
@@ -64,6 +66,9 @@ ar_engine_wait(ArEngine *engine, long timeout_ms)
 		ar_fault_point("after_request");
 	if (wait_event == 0)
 		wait_event = ar_wait_event("ActionReconcileMain");
+	/* The server's waits count milliseconds in an int. */
+	if (timeout_ms > LONGEST_SLEEP_MS)
+		timeout_ms = LONGEST_SLEEP_MS;
 	if (timeout_ms >= 0)
 		events |= WL_TIMEOUT;
 	if (open)

@@ -201,6 +201,23 @@ ar_record_committed(ArEngine *engine, ArErrand **errands, int count, const bool 
 	settle(engine, errands, count, done);
 }
 
+/* Errors of the server's day, not of the result: a full disk, a lock, a shutdown. */
+static bool
+may_pass(int code)
+{
+	switch (ERRCODE_TO_CATEGORY(code))
+	{
+		case MAKE_SQLSTATE('4', '0', '0', '0', '0'):
+		case MAKE_SQLSTATE('5', '3', '0', '0', '0'):
+		case MAKE_SQLSTATE('5', '5', '0', '0', '0'):
+		case MAKE_SQLSTATE('5', '7', '0', '0', '0'):
+		case MAKE_SQLSTATE('5', '8', '0', '0', '0'):
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* One result in a transaction of its own. */
 static void
 record_one(ArEngine *engine, ArErrand *errand)
@@ -218,9 +235,10 @@ record_one(ArEngine *engine, ArErrand *errand)
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
+		if (!may_pass(geterrcode()))
+			errand->record_failures++;
 		ar_engine_swallow_error(engine);
-		errand->record_failures++;
-		postpone(errand, ar_backoff_us(1000000, 60000000, errand->record_failures, 0.5));
+		postpone(errand, ar_backoff_us(1000000, 60000000, Max(errand->record_failures, 1), 0.5));
 		return;
 	}
 	PG_END_TRY();

@@ -115,6 +115,7 @@ enter_epoch(ArEngine *engine, int64 epoch)
 	}
 	engine->epoch = epoch;
 	set_disarmed(engine, NULL);
+	ar_arming_forget_others();
 	make_partitions(engine);
 }
 

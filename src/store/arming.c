@@ -21,7 +21,8 @@
 #include "store/clock.h"
 #include "store/statement.h"
 
-static char current_token[AR_TOKEN_LENGTH + 1];
+/* The token of the epoch that this engine has begun. */
+static char entered_token[AR_TOKEN_LENGTH + 1];
 
 static ArStatement read_statement = {
 	"SELECT token, epoch, system_identifier, timeline, database_oid::bigint FROM reconcile.arming", 0, {0}
@@ -71,7 +72,6 @@ ar_arming_problem(int64 *epoch)
 		return "the data directory is older than its token file: it has been rolled back";
 	if (GetXLogInsertRecPtr() < file.lsn)
 		return "the data directory has written less than its token file says: it has been rolled back";
-	strlcpy(current_token, record.token, sizeof(current_token));
 	*epoch = record.epoch;
 	return NULL;
 }
@@ -93,7 +93,7 @@ ar_arming_state(void)
 
 static ArStatement advance_statement = {
 	"UPDATE reconcile.arming SET epoch = epoch + 1"
-	" WHERE only_row IN (SELECT only_row FROM reconcile.arming FOR UPDATE SKIP LOCKED) RETURNING epoch",
+	" WHERE only_row IN (SELECT only_row FROM reconcile.arming FOR UPDATE SKIP LOCKED) RETURNING epoch, token",
 	0, {0}
 };
 
@@ -102,6 +102,7 @@ ar_arming_advance(void)
 {
 	if (ar_statement_run(&advance_statement, NULL, NULL) != 1)
 		return 0;
+	strlcpy(entered_token, ar_result_text(0, 2), sizeof(entered_token));
 	return ar_result_int64(0, 1, 0);
 }
 
@@ -109,17 +110,19 @@ const char *
 ar_arming_advance_file(int64 epoch)
 {
 	ArArmingFile file;
-	const char *problem;
 
-	strlcpy(file.token, current_token, sizeof(file.token));
+	strlcpy(file.token, entered_token, sizeof(file.token));
 	file.epoch = epoch;
 	/* what is flushed, not what is inserted: a crash must not make us look rolled back */
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);
-	problem = ar_arming_file_write(&file);
-	if (problem == NULL)
-		ar_arming_file_sweep(file.token);
-	return problem;
+	return ar_arming_file_write(&file);
+}
+
+void
+ar_arming_forget_others(void)
+{
+	ar_arming_file_sweep(entered_token);
 }
 
 static ArStatement arm_statement = {

@@ -25,8 +25,11 @@ extern const char *ar_arming_state(void);
  */
 extern int64 ar_arming_advance(void);
 
-/* Write the present epoch and WAL position of the record last read into the file. No transaction needed. */
+/* Write the epoch that was begun and the present WAL position into the file. No transaction needed. */
 extern const char *ar_arming_advance_file(int64 epoch);
+
+/* Remove the files of earlier armings. Not of fresh ones: an arming may be waiting for its commit. */
+extern void ar_arming_forget_others(void);
 
 /* Arm this database anew. Ereports 55000 if there is no usable directory. Needs a transaction, not SPI. */
 extern void ar_arming_arm(const char *reason);

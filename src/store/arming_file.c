@@ -19,8 +19,10 @@
 #include "storage/fd.h"
 
 #include "settings.h"
+#include "store/clock.h"
 
 #define FILE_MAXIMUM 1024
+#define SWEEP_AFTER_SECONDS 86400
 
 static void
 file_prefix(char *prefix, size_t size)
@@ -147,6 +149,7 @@ ar_arming_file_sweep(const char *token)
 	struct dirent *entry;
 	char		prefix[64];
 	char		kept[MAXPGPATH];
+	struct stat info;
 
 	if (directory == NULL)
 		return;
@@ -159,7 +162,8 @@ ar_arming_file_sweep(const char *token)
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", ar_setting_arming_dir, entry->d_name);
-		if (strcmp(path, kept) != 0)
+		if (strcmp(path, kept) != 0 && lstat(path, &info) == 0 &&
+			info.st_mtime < ar_wall_unix_seconds() - SWEEP_AFTER_SECONDS)
 			unlink(path);
 	}
 	closedir(directory);

@@ -27,7 +27,7 @@ extern const char *ar_arming_directory_problem(void);
 extern const char *ar_arming_file_read(const char *token, ArArmingFile *file);
 extern const char *ar_arming_file_write(const ArArmingFile *file);
 
-/* Remove the files of earlier tokens of this database. */
+/* Remove the files of other tokens of this database that are older than a day. */
 extern void ar_arming_file_sweep(const char *token);
 
 /* The mark of this data directory. */

@@ -247,6 +247,13 @@ refuse_value(const char *column, const char *problem, const char *hint)
 			 err_generic_string(PG_DIAG_COLUMN_NAME, column)));
 }
 
+static void
+check_finite(const ArRow *row, const char *column)
+{
+	if (!ar_row_is_null(row, column) && TIMESTAMP_NOT_FINITE(DatumGetTimestampTz(ar_row_get(row, column))))
+		refuse_value(column, "is infinite", "Give an instant, or leave it out.");
+}
+
 /*
  * What a caller may say about an action.  Checked here and not by constraints,
  * which would be checked again at each of its transitions.
@@ -268,6 +275,8 @@ check_new_action(const ArRow *row)
 					 "Use up to 200 letters, digits and . _ ~ -, or leave it out to get a fresh one.");
 	if (toast_raw_datum_size(payload) > MAX_PAYLOAD_BYTES)
 		refuse_value("payload", "is larger than one megabyte", "Send large content elsewhere and refer to it.");
+	check_finite(row, "not_before");
+	check_finite(row, "not_after");
 	if (!ar_row_is_null(row, "not_before") && !ar_row_is_null(row, "not_after") &&
 		DatumGetTimestampTz(ar_row_get(row, "not_before")) > DatumGetTimestampTz(ar_row_get(row, "not_after")))
 		refuse_value("not_after", "lies before not_before", "Such an action could never be sent.");
@@ -298,8 +307,8 @@ ar_action_guard(PG_FUNCTION_ARGS)
 	ArRow	   *new_row;
 	char	   *id;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "action_guard was not called as a trigger");
+	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+		elog(ERROR, "action_guard was not called as a row trigger before the change");
 	old_row = ar_row_read(trigger->tg_relation, trigger->tg_trigtuple);
 	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))
 	{
@@ -347,8 +356,8 @@ ar_attempt_guard(PG_FUNCTION_ARGS)
 	ArRow	   *new_row;
 	char	   *id;
 
-	if (!CALLED_AS_TRIGGER(fcinfo))
-		elog(ERROR, "attempt_guard was not called as a trigger");
+	if (!CALLED_AS_TRIGGER(fcinfo) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || !TRIGGER_FIRED_BEFORE(trigger->tg_event))
+		elog(ERROR, "attempt_guard was not called as a row trigger before the change");
 	old_row = ar_row_read(trigger->tg_relation, trigger->tg_trigtuple);
 	id = ar_row_text(old_row, "dispatch_id");
 	if (TRIGGER_FIRED_BY_INSERT(trigger->tg_event))

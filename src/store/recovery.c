@@ -156,15 +156,18 @@ ar_store_clock_save(void)
 	ar_statement_run(&save_clock_statement, values, NULL);
 }
 
+/* Never further ahead than a day: what is to be slept over may be infinitely far. */
 static ArStatement agenda_statement = {
-	"SELECT (extract(epoch FROM (SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN LATERAL"
+	"SELECT (extract(epoch FROM least((SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN LATERAL"
 	"  (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
-	"   ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL) - $1) * 1000000)::bigint,"
+	"   ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL), $3) - $1) * 1000000)::bigint,"
 	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL"
 	"   AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)) - $2,"
-	" (extract(epoch FROM (SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
-	"   AND a.not_after IS NOT NULL) - $1) * 1000000)::bigint",
-	2, {TIMESTAMPTZOID, INT8OID}
+	" (extract(epoch FROM least((SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
+	"   AND a.not_after IS NOT NULL), $3) - $1) * 1000000)::bigint,"
+	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned'),"
+	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned' AND a.not_after IS NOT NULL)",
+	3, {TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID}
 };
 
 static int64
@@ -180,14 +183,17 @@ pause_or_nothing(int column)
 void
 ar_store_agenda(ArAgenda *agenda)
 {
-	Datum		values[2];
+	TimestampTz now = ar_wall_now();
+	Datum		values[3];
 
-	values[0] = TimestampTzGetDatum(ar_wall_now());
+	values[0] = TimestampTzGetDatum(now);
 	values[1] = Int64GetDatum(ar_lower_now());
+	values[2] = TimestampTzGetDatum(now + USECS_PER_DAY);
 	ar_statement_run(&agenda_statement, values, NULL);
-	agenda->send_in_us = pause_or_nothing(1);
+	/* least() leaves nulls out: without a row the day is nobody's */
+	agenda->send_in_us = ar_result_bool(0, 4) ? pause_or_nothing(1) : -1;
 	agenda->ask_in_us = pause_or_nothing(2);
-	agenda->expire_in_us = pause_or_nothing(3);
+	agenda->expire_in_us = ar_result_bool(0, 5) ? pause_or_nothing(3) : -1;
 	agenda->gate_open_later = agenda->ask_in_us > 0;
 }
 

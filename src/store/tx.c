@@ -23,6 +23,8 @@
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
+
 #define EXTENSION_NAME	"action_reconcile"
 #define SCHEMA_NAME		"reconcile"
 
@@ -33,6 +35,7 @@ static const char *const engine_tables[] = {
 
 static bool in_call_mode = false;
 static bool tx_open = false;
+static bool commit_locally = false;
 static Oid	extension_oid = InvalidOid;
 static Oid	extension_owner = InvalidOid;
 static Oid	saved_user;
@@ -79,6 +82,7 @@ static const struct
 	{"plan_cache_mode", "force_generic_plan"},
 	{"jit", "off"},
 	{"lock_timeout", "5s"},
+	AR_PINNED_BY_VERSION
 };
 
 /* The worker's session is its own: pinned once. */
@@ -111,6 +115,7 @@ ar_tx_init(bool in_call)
 
 	in_call_mode = in_call;
 	tx_open = false;
+	commit_locally = false;
 	if (in_call)
 	{
 		SPI_connect_ext(SPI_OPT_NONATOMIC);
@@ -165,7 +170,9 @@ pin_transaction(void)
 	XactIsoLevel = XACT_READ_COMMITTED;
 	XactReadOnly = RecoveryInProgress();
 	/* remote_apply stays: an operator who asks for more than durable gets it */
-	if (synchronous_commit < SYNCHRONOUS_COMMIT_ON)
+	if (commit_locally)
+		set_local("synchronous_commit", "local");
+	else if (synchronous_commit < SYNCHRONOUS_COMMIT_ON)
 		set_local("synchronous_commit", "on");
 	if (!in_call_mode)
 		return;
@@ -258,12 +265,21 @@ ar_tx_rollback(void)
 	SetUserIdAndSecContext(saved_user, saved_context);
 	if (in_call_mode)
 	{
+		/* An error inside a trigger's own SPI has left its level on top of ours. */
+		while (!SPI_inside_nonatomic_context() && SPI_finish() == SPI_OK_FINISH)
+			;
 		SPI_rollback();
 		SPI_finish();
 	}
 	else
 		AbortCurrentTransaction();	/* takes SPI's connection along */
 	MemoryContextSwitchTo(caller_context);
+}
+
+void
+ar_tx_commit_locally(void)
+{
+	commit_locally = true;
 }
 
 bool

@@ -39,6 +39,12 @@ extern void ar_tx_rollback(void);
 
 extern bool ar_tx_is_open(void);
 
+/*
+ * From now on commits wait for no standby: for an engine that stops and claims
+ * nothing more, which must not hang on a standby that is gone.
+ */
+extern void ar_tx_commit_locally(void);
+
 /* True while a commit runs, for the signal handler of the worker. */
 extern volatile sig_atomic_t ar_tx_in_commit;
 

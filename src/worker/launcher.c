@@ -145,6 +145,7 @@ scan_databases(void)
 
 		/* An extension may have come to any of them. */
 		slot->end = AR_WORKER_CRASHED;
+		slot->scans++;
 		if (!known[i].wanted && slot->proc == NULL && !known[i].starting)
 			slot->database = InvalidOid;
 	}
@@ -220,13 +221,16 @@ start_workers(void)
 	{
 		Oid			database;
 		bool		absent;
+		bool		running;
 
 		notice_end(i);
 		LWLockAcquire(ar_shared->lock, LW_SHARED);
 		database = ar_shared->slots[i].database;
 		absent = ar_shared->slots[i].end == AR_WORKER_ABSENT;
+		/* one that an earlier launcher has started tells us itself when it ends */
+		running = ar_shared->slots[i].proc != NULL;
 		LWLockRelease(ar_shared->lock);
-		if (!OidIsValid(database) || !known[i].wanted || known[i].starting || absent)
+		if (!OidIsValid(database) || !known[i].wanted || known[i].starting || absent || running)
 			continue;
 		if (known[i].not_before_us <= now)
 			start_worker(i, database);
@@ -255,6 +259,7 @@ ar_launcher_main(Datum argument)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGINT, SIG_IGN);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	pgstat_report_appname("action_reconcile launcher");
@@ -283,7 +288,8 @@ ar_launcher_main(Datum argument)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	proc_exit(0);
+	/* An exit with 0 would be for good; a server that goes down does not start it again. */
+	proc_exit(1);
 }
 
 void

@@ -30,6 +30,7 @@ struct ArWorkerSlot
 	PGPROC	   *proc;			/* of the running worker, or NULL. Lock. */
 	int			pid;			/* the same. Lock. */
 	ArWorkerEnd end;			/* how the last one ended. Lock. */
+	uint32		scans;			/* how often the launcher has looked since. Lock. */
 	pg_atomic_uint32 wake;		/* 1: something was committed since the worker last looked */
 	ConditionVariable resolved; /* broadcast after results are committed */
 };

@@ -3,10 +3,10 @@
  *		The worker of one database: the engine's loop, signals, shutdown.
  *
  * SIGTERM is cooperative: nothing new is claimed, answers are waited for a
- * bounded time, the rest becomes outcome_unknown.  Only inside a commit it is
- * abrupt, because the wait for a standby that is gone would never end; what
- * was not known to be durable is then not sent.  SIGINT is ignored: a cancelled
- * wait for a standby looks like a success.
+ * bounded time, the rest becomes outcome_unknown.  Only inside a commit and in
+ * the wait for a lock it is abrupt, because the wait for a standby that is gone
+ * would never end; what was not known to be durable is then not sent.  SIGINT
+ * is ignored, for a cancelled wait for a standby looks like a success.
  */
 #include "postgres.h"
 
@@ -18,7 +18,10 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
 #include "utils/guc.h"
+#include "utils/timeout.h"
 
 #include "compat.h"
 #include "engine/engine.h"
@@ -32,6 +35,7 @@
 #define RETRY_START_MS 1000
 
 static ArWorkerSlot *my_slot = NULL;
+static uint32 scans_at_start = 0;
 
 static void
 on_terminate(SIGNAL_ARGS)
@@ -39,7 +43,7 @@ on_terminate(SIGNAL_ARGS)
 	int			saved_errno = errno;
 
 	ShutdownRequestPending = true;
-	if (ar_tx_in_commit)
+	if (ar_tx_in_commit || (MyProc != NULL && MyProc->waitLock != NULL))
 	{
 		ProcDiePending = true;
 		InterruptPending = true;
@@ -48,20 +52,41 @@ on_terminate(SIGNAL_ARGS)
 	errno = saved_errno;
 }
 
+/*
+ * A cancel is ignored, but a lock that is waited for too long is told by the
+ * same signal.
+ */
+static void
+on_interrupt(SIGNAL_ARGS)
+{
+	if (get_timeout_indicator(LOCK_TIMEOUT, false))
+		StatementCancelHandler(postgres_signal_arg);
+}
+
 static void
 leave(int code, Datum argument)
 {
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
 	my_slot->proc = NULL;
 	my_slot->pid = 0;
+	/* The postmaster tells only the launcher that has started us, which may be gone. */
+	if (ar_shared->launcher != NULL)
+		SetLatch(&ar_shared->launcher->procLatch);
 	LWLockRelease(ar_shared->lock);
 }
 
+/* Take the slot; a second worker for the same database goes again. */
 static void
 enter(int index)
 {
 	my_slot = &ar_shared->slots[index];
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	if (my_slot->proc != NULL)
+	{
+		LWLockRelease(ar_shared->lock);
+		proc_exit(0);
+	}
+	scans_at_start = my_slot->scans;
 	my_slot->proc = MyProc;
 	my_slot->pid = MyProcPid;
 	my_slot->end = AR_WORKER_CRASHED;
@@ -73,7 +98,9 @@ static void
 end_absent(void)
 {
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
-	my_slot->end = AR_WORKER_ABSENT;
+	/* An extension may have come since we looked: then the launcher has to try again. */
+	if (my_slot->scans == scans_at_start)
+		my_slot->end = AR_WORKER_ABSENT;
 	LWLockRelease(ar_shared->lock);
 	proc_exit(0);
 }
@@ -157,7 +184,7 @@ ar_worker_main(Datum argument)
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, on_terminate);
-	pqsignal(SIGINT, SIG_IGN);
+	pqsignal(SIGINT, on_interrupt);
 	enter(index);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnectionByOid(my_slot->database, InvalidOid, 0);

@@ -52,7 +52,7 @@ sub create
 	chmod 0700, $self->{ar_arming_dir};
 	$self->{ar_preload} = $preload;
 	$self->{ar_env} = $options{env} // {};
-	$self->init;
+	$self->init(extra => [ '--encoding=UTF8', '--locale=C' ]);
 	my $conf = <<"CONF";
 action_reconcile.arming_dir = '$self->{ar_arming_dir}'
 restart_after_crash = on
