@@ -39,6 +39,24 @@ CREATE TRIGGER history_no_truncate BEFORE TRUNCATE ON reconcile.history_default
 	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
 ALTER TABLE reconcile.history_default ENABLE ALWAYS TRIGGER history_no_truncate;
 
+-- Submissions that made no action, because there was one. No transition of the action, so not a part of its chain.
+CREATE TABLE reconcile.joined_submission (
+	action_id uuid NOT NULL,
+	joined_at timestamptz NOT NULL,
+	joined_by name NOT NULL,
+	state reconcile.state NOT NULL
+);
+COMMENT ON TABLE reconcile.joined_submission IS
+	'Every call of submit() that was given an action that existed already. Appended by submit(), never changed.';
+COMMENT ON COLUMN reconcile.joined_submission.state IS 'Where the action stood then.';
+CREATE INDEX joined_submission_of_action ON reconcile.joined_submission (action_id, joined_at);
+CREATE TRIGGER joined_append_only BEFORE UPDATE OR DELETE ON reconcile.joined_submission
+	FOR EACH ROW EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.joined_submission ENABLE ALWAYS TRIGGER joined_append_only;
+CREATE TRIGGER joined_no_truncate BEFORE TRUNCATE ON reconcile.joined_submission
+	FOR EACH STATEMENT EXECUTE FUNCTION reconcile.refuse_change();
+ALTER TABLE reconcile.joined_submission ENABLE ALWAYS TRIGGER joined_no_truncate;
+
 CREATE FUNCTION reconcile.create_history_partitions(months_ahead integer DEFAULT 3) RETURNS integer
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET timezone = 'UTC' AS $$
 DECLARE

@@ -57,6 +57,8 @@ BEGIN
 					PERFORM reconcile.replace(found_action.action_id, 'the same intent was submitted again'::text);
 				END IF;
 			END IF;
+			INSERT INTO reconcile.joined_submission (action_id, joined_at, joined_by, state)
+				VALUES (found_action.action_id, clock_timestamp(), session_user, found_action.state);
 			RETURN QUERY SELECT s.action_id, s.state, s.status, true, s.advice, s.next_step_at, s.fingerprint, s.client_reference
 				FROM reconcile.action_status s WHERE s.action_id = found_action.action_id;
 			RETURN;
@@ -210,6 +212,10 @@ CREATE FUNCTION reconcile.receipt(action_id uuid) RETURNS jsonb
 		'intent_fingerprint', a.fingerprint::text,
 		'external_id', a.artifact_id,
 		'chain_head', encode(a.chain_head, 'hex'),
+		'joined_submissions', (
+			SELECT coalesce(jsonb_agg(jsonb_build_object('joined_at', j.joined_at, 'joined_by', j.joined_by, 'state', j.state)
+					ORDER BY j.joined_at), '[]')
+			  FROM reconcile.joined_submission j WHERE j.action_id = a.action_id),
 		'state_history', (
 			SELECT jsonb_agg(jsonb_build_object(
 					'state', h.to_state, 'event', h.event, 'attempt', h.attempt_number,

@@ -38,7 +38,7 @@ GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name),
 	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval) TO reconcile_reader, reconcile_submitter;
 
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.action,
-	reconcile.attempt, reconcile.lookup, reconcile.history TO reconcile_reader;
+	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), reconcile.fold_violation(),
 	reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state, reconcile.standing, jsonb, text, bytea)
 	TO reconcile_reader;

@@ -10,4 +10,5 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.attempt', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history_default', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.joined_submission', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.clock', '');

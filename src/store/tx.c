@@ -18,6 +18,7 @@
 #include "pgstat.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"
+#include "tcop/pquery.h"
 #include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -268,6 +269,9 @@ ar_tx_rollback(void)
 		/* An error inside a trigger's own SPI has left its level on top of ours. */
 		while (!SPI_inside_nonatomic_context() && SPI_finish() == SPI_OK_FINISH)
 			;
+		/* And its snapshots, where the server wants to find the portal's own. */
+		while (ActiveSnapshotSet() && ActivePortal != NULL && GetActiveSnapshot() != ActivePortal->portalSnapshot)
+			PopActiveSnapshot();
 		SPI_rollback();
 		SPI_finish();
 	}

@@ -200,7 +200,7 @@ notice_end(int index)
 	k->starting = false;
 	pfree(k->handle);
 	k->handle = NULL;
-	if (ar_shared->slots[index].end == AR_WORKER_ABSENT)
+	if (ar_shared->slots[index].end != AR_WORKER_CRASHED)
 	{
 		k->failures = 0;
 		k->not_before_us = 0;

@@ -21,7 +21,8 @@
 typedef enum ArWorkerEnd
 {
 	AR_WORKER_CRASHED,			/* or was terminated: start it again, after a pause */
-	AR_WORKER_ABSENT			/* the database has no extension: wait to be told of one */
+	AR_WORKER_ABSENT,			/* the database has no extension: wait to be told of one */
+	AR_WORKER_REPLACED			/* it had none, but one has come since: start it again at once */
 } ArWorkerEnd;
 
 struct ArWorkerSlot

@@ -99,8 +99,7 @@ end_absent(void)
 {
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
 	/* An extension may have come since we looked: then the launcher has to try again. */
-	if (my_slot->scans == scans_at_start)
-		my_slot->end = AR_WORKER_ABSENT;
+	my_slot->end = my_slot->scans == scans_at_start ? AR_WORKER_ABSENT : AR_WORKER_REPLACED;
 	LWLockRelease(ar_shared->lock);
 	proc_exit(0);
 }

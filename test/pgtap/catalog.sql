@@ -27,7 +27,7 @@ SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class 
 	AND tgparentid = 0 AND relname !~ '^history_[0-9]'$$,
 	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
 		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
-		'history_default history_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed'], 'the triggers');
+		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed'], 'the triggers');
 SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER history_append_only BEFORE DELETE OR UPDATE ON reconcile.history FOR EACH ROW EXECUTE FUNCTION reconcile.refuse_change()',
 	'the history is guarded row by row') FROM pg_trigger WHERE tgrelid = 'reconcile.history'::regclass AND tgname = 'history_append_only';
 SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER action_2_guard BEFORE INSERT OR DELETE OR UPDATE ON reconcile.action FOR EACH ROW EXECUTE FUNCTION reconcile.action_guard()',
@@ -76,7 +76,7 @@ SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attem
 -- What a dump carries: everything but the arming.
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
 	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.action', 'reconcile.attempt',
-		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.clock'], 'a dump carries the definitions and what happened');
+		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock'], 'a dump carries the definitions and what happened');
 SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'arming'
 	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming');
 SELECT * FROM finish();

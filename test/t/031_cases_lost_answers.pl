@@ -93,6 +93,10 @@ check_scenario('slow success', 'slow', $slow);
 is($node->rows(q{SELECT * FROM reconcile.submit('slow', '{"amount": 50, "customer": 7}', intent_key => 'K')})->[0]{status},
 	'CONFIRMED', 'slow success: the same key tells the end of the story');
 is($provider->deliveries('slow'), 1, 'slow success: one request, for ever');
+is($node->sql("SELECT string_agg(state || ' ' || (joined_by = session_user), ', ' ORDER BY joined_at) FROM reconcile.joined_submission WHERE action_id = '$slow'"),
+	'outcome_unknown true, succeeded true', 'slow success: who submitted it again, and where it stood, is kept');
+is($node->sql("SELECT jsonb_array_length(reconcile.receipt('$slow') -> 'joined_submissions')"), 2, 'slow success: and in the receipt');
+like($node->sql_error('DELETE FROM reconcile.joined_submission;'), qr/^55000/, 'slow success: for good');
 
 # ---------------------------------------------------------------- executed after we gave up
 
