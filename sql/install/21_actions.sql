@@ -66,6 +66,9 @@ CREATE UNIQUE INDEX action_intent ON reconcile.action (submitter, operation, int
 CREATE UNIQUE INDEX action_unresolved_intent ON reconcile.action (fingerprint, operation, submitter)
 	WHERE intent_key IS NULL AND NOT deliberate_repeat
 	AND state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+-- The same intent after proof of absence continues its action; few stay there.
+CREATE INDEX action_absent_intent ON reconcile.action (fingerprint, operation, submitter)
+	WHERE intent_key IS NULL AND NOT deliberate_repeat AND state = 'safe_to_retry';
 -- Everything the engine still has to do with; small, whatever the table holds.
 CREATE INDEX action_open ON reconcile.action (provider, state, due_at, action_id)
 	WHERE state IN ('planned', 'submitted', 'reconciling');
