@@ -135,7 +135,9 @@ sub wait_sql
 
 	while (1)
 	{
-		my ($code, $out, $err) = $self->psql($database // 'postgres', $query);
+		# The server may die while psql is still being told what to ask.
+		my ($code, $out, $err) = eval { $self->psql($database // 'postgres', $query) };
+		($code, $err) = (1, $@) if $@;
 		($answer, $error) = ($out // '', $err // '');
 		return $answer if $code == 0 && $answer =~ $pattern;
 		last if time > $until;
