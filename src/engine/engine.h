@@ -31,8 +31,9 @@ typedef struct ArEngineCounts
 } ArEngineCounts;
 
 /*
- * Become the engine of this database: take the lock, recover what an earlier
- * engine left open, open the transport.  In the worker it must be called
+ * Become the engine of this database: take the lock, open the transport.  What
+ * an earlier engine left open is recovered by the first turn that finds the
+ * database armed, before anything is sent.  In the worker it must be called
  * outside a transaction, in CALL mode inside one.  May ereport.  On STARTED
  * the engine is *engine until ar_engine_stop.
  */

@@ -65,6 +65,7 @@ struct ArEngine
 	int			unchecked;		/* started writes that have not met the last-instant check */
 	bool		check_open;		/* a transaction for the check is open */
 	bool		check_broken;	/* it met an error: nothing more may leave in it */
+	int			check_error;	/* then its SQLSTATE */
 	pg_uuid_t  *checked;		/* actions locked by the check since the last libcurl call */
 	int			checked_count;
 	int			checked_size;

@@ -58,10 +58,14 @@ ar_gate_may_send(void *owner, void *cookie)
 	}
 	PG_CATCH();
 	{
-		/* The transaction is lost; it is rolled back when libcurl has returned. */
+		/*
+		 * The transaction is lost; it is rolled back when libcurl has
+		 * returned, and the error told then: telling could throw.
+		 */
 		HOLD_INTERRUPTS();		/* the error has cleared the count */
 		MemoryContextSwitchTo(context);
-		ar_engine_log_error();
+		engine->check_error = geterrcode();
+		FlushErrorState();
 		engine->check_broken = true;
 		dispatch->refusal = "the state could not be read again";
 	}
@@ -125,7 +129,13 @@ ar_gate_drive(ArEngine *engine)
 	{
 		engine->check_open = false;
 		if (engine->check_broken)
+		{
 			ar_tx_rollback();
+			ereport(LOG,
+					(errcode(engine->check_error),
+					 errmsg("the last-instant check met an error with SQLSTATE %s: nothing more was let go",
+							unpack_sql_state(engine->check_error))));
+		}
 		else
 			ar_tx_commit();
 	}
