@@ -143,9 +143,9 @@ SELECT pg_temp.refusal($$DELETE FROM reconcile.provider WHERE provider = 'defini
 -- A rule cannot go while something may have to be asked by it: for each state, and with a proof of absence that a replacement rests on.
 DO $$ BEGIN EXECUTE pg_temp.insertion('lookup_rule list', '{}'); END $$;
 INSERT INTO reconcile.operation (operation, provider, path) VALUES ('definitions.other', 'definitions', '/{client_reference}');
-CREATE FUNCTION pg_temp.resting(state reconcile.state, absence_at timestamptz, change text) RETURNS text LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.resting(state reconcile.state, looked_at timestamptz, change text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(CASE WHEN r LIKE 'ACCEPTED%' THEN 'ACCEPTED' ELSE r END, ' ') FROM pg_temp.refusal(format($q$SELECT pg_temp.stage_action(pg_temp.id(10), 'definitions.ref', %L);
-		INSERT INTO reconcile.action SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', pg_temp.id(11), 'client_reference', 'r', 'intent_key', 'k', 'absence_at', %L))).*
+		INSERT INTO reconcile.action SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', pg_temp.id(11), 'client_reference', 'r', 'intent_key', 'k', 'looked_at', %L))).*
 		FROM reconcile.action a WHERE action_id = pg_temp.id(10) AND %L IS NOT NULL;
 		%s WHERE operation = 'definitions.ref'$q$, $1, $2, $2, $3)) r
 $$;

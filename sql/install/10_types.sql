@@ -19,9 +19,13 @@ CREATE TYPE reconcile.window_source AS ENUM ('documented', 'measured', 'assumed'
 COMMENT ON TYPE reconcile.window_source IS 'Where a consistency window comes from. An assumed one needs one more negative answer.';
 
 CREATE TYPE reconcile.answer_class AS ENUM ('accepted', 'accepted_async', 'rejected', 'not_executed', 'throttled',
-	'in_progress', 'already_exists', 'unknown');
+	'in_progress', 'already_exists', 'unknown', 'key_mismatch');
 COMMENT ON TYPE reconcile.answer_class IS
-	'What a complete answer means. not_executed and throttled are proof that nothing was done; in_progress, already_exists and unknown are settled by a lookup.';
+	'What a complete answer means. not_executed and throttled are proof that nothing was done; in_progress, already_exists and unknown are settled by a lookup; key_mismatch, the key was used with another request, is for a person.';
+
+CREATE TYPE reconcile.tier AS ENUM ('FULL', 'RECONCILABLE', 'KEYED', 'PARTIAL', 'BLIND');
+COMMENT ON TYPE reconcile.tier IS
+	'How well a lost answer can be settled: FULL by an id, a key and a query; RECONCILABLE by a query for our reference; KEYED by the key only; PARTIAL knows an id but not from us; BLIND has nothing.';
 
 CREATE TYPE reconcile.standing;
 

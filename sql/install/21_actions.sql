@@ -28,9 +28,19 @@ CREATE TABLE reconcile.action (
 	negatives integer NOT NULL DEFAULT 0,
 	inconclusives integer NOT NULL DEFAULT 0,
 	replacements integer NOT NULL DEFAULT 0,
-	absence_at timestamptz,
-	absence_boot_us bigint,
-	absence_lifetime text,
+	looked_at timestamptz,
+	looked_boot_us bigint,
+	looked_lifetime text,
+	existed boolean,
+	before_digest text,
+	lookup_position integer NOT NULL DEFAULT 0,
+	-- the idempotency key, and when it was first sent
+	idempotency_key text,
+	key_generation integer NOT NULL DEFAULT 0,
+	key_first_at timestamptz,
+	key_first_boot_us bigint,
+	key_first_boot text,
+	drill text,
 	-- the last transition, as it was put into the history
 	version integer NOT NULL,
 	event text NOT NULL,
@@ -42,7 +52,8 @@ CREATE TABLE reconcile.action (
 	chain_head bytea NOT NULL,
 	CONSTRAINT action_chain CHECK (octet_length(chain_head) = 32),
 	CONSTRAINT action_planned_is_due CHECK (state <> 'planned' OR (due_at IS NOT NULL AND queued)),
-	CONSTRAINT action_queue CHECK (NOT queued OR state IN ('planned', 'reconciling'))
+	CONSTRAINT action_queue CHECK (NOT queued OR state IN ('planned', 'reconciling')),
+	CONSTRAINT action_drill CHECK (drill IN ('probe', 'answer_lost', 'request_lost'))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
 -- What a caller may say is checked once, by the guard of the insert; these hold for every version of the row.
 COMMENT ON TABLE reconcile.action IS
@@ -55,8 +66,19 @@ COMMENT ON COLUMN reconcile.action.submitter IS 'The session user who recorded t
 COMMENT ON COLUMN reconcile.action.queued IS 'An attempt will go out by itself.';
 COMMENT ON COLUMN reconcile.action.gate_us IS 'When the provider may next be asked, on the logical clock of this database, microseconds.';
 COMMENT ON COLUMN reconcile.action.eligible_at IS 'The same for people: not earlier than this.';
-COMMENT ON COLUMN reconcile.action.absence_at IS 'When the lookup was asked on whose negative answer a replacement rests.';
-COMMENT ON COLUMN reconcile.action.absence_boot_us IS 'The same on the clock since boot, microseconds; with absence_lifetime it tells how old that answer is.';
+COMMENT ON COLUMN reconcile.action.looked_at IS
+	'When the lookup was asked on which the next send rests: the absence behind a replacement, the presence of what is to be deleted. -infinity: one is needed first.';
+COMMENT ON COLUMN reconcile.action.looked_boot_us IS 'The same on the clock since boot, microseconds; with looked_lifetime it tells how old that answer is.';
+COMMENT ON COLUMN reconcile.action.existed IS 'What is to be deleted or updated was seen (or was not there) before the first send; NULL: not known.';
+COMMENT ON COLUMN reconcile.action.before_digest IS 'A digest of what is to be updated as it was seen before the first send.';
+COMMENT ON COLUMN reconcile.action.lookup_position IS 'The lookup rule that is asked next: the first one from this position on.';
+COMMENT ON COLUMN reconcile.action.idempotency_key IS 'The key of the attempts; NULL if the operation sends none.';
+COMMENT ON COLUMN reconcile.action.key_generation IS 'Counts the keys of this action; a further one only after the earlier attempts are settled.';
+COMMENT ON COLUMN reconcile.action.key_first_at IS 'When the key was first claimed for sending.';
+COMMENT ON COLUMN reconcile.action.key_first_boot_us IS 'The same on the clock since boot, microseconds.';
+COMMENT ON COLUMN reconcile.action.key_first_boot IS 'Which boot of the machine that was.';
+COMMENT ON COLUMN reconcile.action.drill IS
+	'A marked action of measure_window() or self_test(): probe is watched until lookups show it; answer_lost throws its first answer away; request_lost takes its first attempt for sent though it was not.';
 COMMENT ON COLUMN reconcile.action.version IS 'Counts transitions; equals the version of the last history entry.';
 COMMENT ON COLUMN reconcile.action.chain_head IS 'Hash of the last history entry.';
 
@@ -74,9 +96,11 @@ CREATE INDEX action_open ON reconcile.action (provider, state, due_at, action_id
 	WHERE state IN ('planned', 'submitted', 'reconciling');
 CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;
 CREATE INDEX action_gate ON reconcile.action (gate_us)
-	WHERE state IN ('outcome_unknown', 'delivered') AND gate_us IS NOT NULL;
+	WHERE state IN ('outcome_unknown', 'delivered', 'succeeded') AND gate_us IS NOT NULL;
+-- One object confirms one action.
+CREATE INDEX action_artifact ON reconcile.action (provider, artifact_id) WHERE artifact_id IS NOT NULL;
 CREATE INDEX action_replacement ON reconcile.action (due_at)
-	WHERE state = 'planned' AND absence_at IS NOT NULL;
+	WHERE state = 'planned' AND looked_at IS NOT NULL;
 
 CREATE TABLE reconcile.attempt (
 	action_id uuid NOT NULL,
@@ -87,6 +111,7 @@ CREATE TABLE reconcile.attempt (
 	operation_version integer NOT NULL,
 	base_url text NOT NULL,
 	request_hash bytea NOT NULL,
+	idempotency_key text,
 	epoch bigint NOT NULL,
 	dispatched_at timestamptz NOT NULL,
 	ended_at timestamptz,
@@ -100,6 +125,7 @@ CREATE TABLE reconcile.attempt (
 	http_status integer,
 	artifact_id text,
 	response_body bytea,
+	poll_url text,
 	version integer NOT NULL,
 	PRIMARY KEY (action_id, number),
 	CONSTRAINT attempt_window CHECK (window_us >= 0 AND late_arrival_us >= 0)
@@ -108,17 +134,21 @@ COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable b
 -- No index names a column that changes, so that the end of an attempt is a heap-only update.
 COMMENT ON COLUMN reconcile.attempt.base_url IS 'The address the attempt was sent to; lookups about it go there.';
 COMMENT ON COLUMN reconcile.attempt.request_hash IS 'SHA-256 over method, path, headers and body as sent.';
+COMMENT ON COLUMN reconcile.attempt.idempotency_key IS 'The key it was sent with; attempts with one key have one request_hash.';
 COMMENT ON COLUMN reconcile.attempt.epoch IS 'Which run of the engine sent it.';
 COMMENT ON COLUMN reconcile.attempt.window_us IS 'The consistency window that counts for this attempt, microseconds.';
 COMMENT ON COLUMN reconcile.attempt.late_arrival_us IS 'How long after its end the provider may still execute it, microseconds.';
 COMMENT ON COLUMN reconcile.attempt.gate_us IS 'Until then, on the logical clock of this database in microseconds, a "not found" proves nothing about this attempt.';
 COMMENT ON COLUMN reconcile.attempt.response_body IS 'The first 8 kB of the answer''s body.';
+COMMENT ON COLUMN reconcile.attempt.poll_url IS 'Where the answer says that its verdict can be asked for.';
 
 CREATE TABLE reconcile.lookup (
 	lookup_id uuid PRIMARY KEY,
 	action_id uuid NOT NULL,
 	action_version integer NOT NULL,
 	epoch bigint NOT NULL,
+	position integer,
+	kind text NOT NULL,
 	asked_at timestamptz NOT NULL,
 	asked_us bigint NOT NULL,
 	answered_at timestamptz,
@@ -127,15 +157,63 @@ CREATE TABLE reconcile.lookup (
 	http_status integer,
 	matches integer,
 	artifact_id text,
+	pages integer,
+	objects integer,
 	CONSTRAINT lookup_result CHECK (result IN ('found', 'absent', 'inconclusive', 'ambiguous', 'lost')),
 	CONSTRAINT lookup_answered CHECK ((answered_at IS NULL) = (result IS NULL) AND (result IS NULL) = (reason IS NULL))
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE reconcile.lookup IS 'One question to the provider about an action, and what its answer proves.';
 COMMENT ON COLUMN reconcile.lookup.epoch IS 'Which run of the engine asked.';
+COMMENT ON COLUMN reconcile.lookup.position IS 'The lookup rule it was asked by; NULL for a poll.';
+COMMENT ON COLUMN reconcile.lookup.kind IS 'The kind of that rule, or poll: a question about the acceptance of what was delivered.';
+COMMENT ON COLUMN reconcile.lookup.pages IS 'Pages that were read.';
+COMMENT ON COLUMN reconcile.lookup.objects IS 'Objects that were seen on them.';
 COMMENT ON COLUMN reconcile.lookup.asked_us IS 'When it was asked, on the logical clock of this database, microseconds.';
 COMMENT ON COLUMN reconcile.lookup.result IS 'found, absent (one valid negative), inconclusive, ambiguous, or lost: the engine that asked is gone.';
 CREATE INDEX lookup_of_action ON reconcile.lookup (action_id, asked_at);
 CREATE INDEX lookup_open ON reconcile.lookup (action_id) WHERE answered_at IS NULL;
+
+CREATE TABLE reconcile.incident (
+	incident_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	kind text NOT NULL,
+	opened_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	provider text COLLATE "C" NOT NULL,
+	operation text COLLATE "C",
+	action_id uuid,
+	details jsonb NOT NULL,
+	closed_at timestamptz,
+	closed_by name,
+	closing_reason text,
+	CONSTRAINT incident_kind CHECK (kind IN ('window_violation', 'duplicate', 'contradiction')),
+	CONSTRAINT incident_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL) AND (closed_by IS NULL) = (closing_reason IS NULL))
+);
+COMMENT ON TABLE reconcile.incident IS
+	'What must not be: window_violation (an object appeared after the window had closed), duplicate (two effects for one action), contradiction (evidence against a verdict). One of a kind for an action.';
+COMMENT ON COLUMN reconcile.incident.details IS 'What was seen, with the evidence.';
+COMMENT ON SEQUENCE reconcile.incident_incident_id_seq IS 'Numbers incidents.';
+CREATE UNIQUE INDEX incident_of_action ON reconcile.incident (action_id, kind);
+
+CREATE TABLE reconcile.window_sample (
+	sample_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	operation text COLLATE "C" NOT NULL,
+	position integer NOT NULL,
+	action_id uuid NOT NULL,
+	source text NOT NULL,
+	sampled_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	lag_us bigint NOT NULL,
+	lag_low_us bigint,
+	concurrency integer,
+	CONSTRAINT window_sample_source CHECK (source IN ('probe', 'lookup')),
+	CONSTRAINT window_sample_lag CHECK (lag_low_us <= lag_us)
+);
+COMMENT ON TABLE reconcile.window_sample IS 'How long after the end of an attempt its effect was visible to a lookup.';
+COMMENT ON COLUMN reconcile.window_sample.position IS 'The lookup rule that saw it.';
+COMMENT ON COLUMN reconcile.window_sample.source IS 'probe: by measure_window(), asked again and again; lookup: by ordinary traffic, asked once its gate was open.';
+COMMENT ON COLUMN reconcile.window_sample.lag_us IS 'It was visible so long after the end of the attempt, microseconds: an upper bound.';
+COMMENT ON COLUMN reconcile.window_sample.lag_low_us IS 'It was not yet visible then; NULL if nobody had asked before.';
+COMMENT ON COLUMN reconcile.window_sample.concurrency IS 'How many probes were open at the same time.';
+COMMENT ON SEQUENCE reconcile.window_sample_sample_id_seq IS 'Numbers samples.';
+CREATE INDEX window_sample_of_operation ON reconcile.window_sample (operation, position, sampled_at);
 
 CREATE TABLE reconcile.clock (
 	lifetime text PRIMARY KEY,

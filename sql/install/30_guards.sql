@@ -196,6 +196,7 @@ BEGIN
 		END IF;
 		NEW.version := OLD.version + 1;
 	END IF;
+	NEW.effect := coalesce(NEW.effect, CASE NEW.method WHEN 'DELETE' THEN 'delete' WHEN 'PATCH' THEN 'update' ELSE 'create' END);
 	PERFORM reconcile.check_header_names(NEW.headers);
 	IF EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = NEW.operation) THEN
 		PERFORM reconcile.check_found_proves(NEW);
@@ -216,7 +217,7 @@ BEGIN
 		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		SELECT count(*) INTO open_actions FROM reconcile.action a
 		 WHERE a.operation = OLD.operation AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
-			OR a.absence_at IS NOT NULL AND a.state IN ('planned', 'safe_to_retry'));
+			OR a.looked_at IS NOT NULL AND a.state IN ('planned', 'safe_to_retry'));
 		IF open_actions > 0 THEN
 			RAISE EXCEPTION 'the lookup rule of operation "%" cannot go while % of its actions rest on it', OLD.operation, open_actions
 				USING ERRCODE = '55000', HINT = 'Settle them first, or change the rule.';

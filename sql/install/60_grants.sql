@@ -37,8 +37,9 @@ GRANT SELECT ON reconcile.transition_rule, reconcile.action_status, reconcile.ac
 GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name), reconcile.receipt(uuid),
 	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval) TO reconcile_reader, reconcile_submitter;
 
-GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.action,
-	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission TO reconcile_reader;
+GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
+	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
+	reconcile.incident, reconcile.window_sample TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), reconcile.fold_violation(),
 	reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state, reconcile.standing, jsonb, text, bytea)
 	TO reconcile_reader;
@@ -58,6 +59,6 @@ GRANT EXECUTE ON FUNCTION reconcile.cancel(uuid, text), reconcile.replace(uuid, 
 	reconcile.pause(text, text), reconcile.resume(text), reconcile.wake() TO reconcile_operator;
 GRANT UPDATE (paused_at, paused_reason) ON reconcile.provider TO reconcile_operator;
 
-GRANT INSERT, UPDATE, DELETE ON reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule TO reconcile_admin;
+GRANT INSERT, UPDATE, DELETE ON reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule TO reconcile_admin;
 GRANT EXECUTE ON PROCEDURE reconcile.run(interval, boolean, integer, integer, integer, integer) TO reconcile_operator;
 GRANT EXECUTE ON FUNCTION reconcile.arm(text), reconcile.create_history_partitions(integer) TO reconcile_admin;

@@ -50,8 +50,8 @@ static ArStatement step_statement = {
 	"  gate_us = $7, eligible_at = CASE WHEN $7 IS NOT NULL THEN $9 + $8 * interval '1 microsecond' END,"
 	"  due_at = CASE WHEN $3 = 'planned' THEN $9 + $8 * interval '1 microsecond' ELSE a.due_at END,"
 	"  negatives = $10, inconclusives = $11, replacements = a.replacements + $12,"
-	"  absence_at = coalesce($13, a.absence_at), absence_boot_us = coalesce($14, a.absence_boot_us),"
-	"  absence_lifetime = coalesce($15, a.absence_lifetime)"
+	"  looked_at = coalesce($13, a.looked_at), looked_boot_us = coalesce($14, a.looked_boot_us),"
+	"  looked_lifetime = coalesce($15, a.looked_lifetime)"
 	" WHERE a.action_id = $1 RETURNING a.action_id, a.state, reconcile.resolved_status(a.standing) AS status)"
 	" SELECT CASE WHEN s.status <> 'DENIED_UNRESOLVED' THEN pg_notify('reconcile',"
 	"  json_build_object('action_id', s.action_id, 'state', s.state, 'status', s.status)::text) END FROM stepped s",

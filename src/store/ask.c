@@ -33,8 +33,8 @@
 
 #define ASKED_CTE \
 	"), asked AS (" \
-	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, epoch, asked_at, asked_us)" \
-	" SELECT gen_random_uuid(), action_id, version, $4, $3, $1 FROM moved RETURNING lookup_id, action_id)"
+	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, epoch, kind, asked_at, asked_us)" \
+	" SELECT gen_random_uuid(), action_id, version, $4, 'list_by_reference', $3, $1 FROM moved RETURNING lookup_id, action_id)"
 
 /* A delivered action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {
@@ -62,14 +62,14 @@ static ArStatement ask_statement = {
 static ArStatement ask_again_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
-	" WHERE a.state = 'planned' AND a.absence_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
-	"  AND NOT (a.absence_lifetime = $5 AND $6 - a.absence_boot_us BETWEEN 0 AND 60000000"
-	"       AND a.absence_at <= $3 AND a.absence_at > $3 - interval '60 seconds')"
+	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
+	"  AND NOT (a.looked_lifetime = $5 AND $6 - a.looked_boot_us BETWEEN 0 AND 60000000"
+	"       AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds')"
 	"  AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
 	" ORDER BY a.due_at LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), moved AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'look_again', state = 'reconciling', attempt_number = NULL,"
-	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'previous_absence_at', a.absence_at))"
+	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'previous_look_at', a.looked_at))"
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due)) RETURNING a.*"
 	ASKED_CTE
 	QUESTION_COLUMNS,

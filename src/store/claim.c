@@ -30,8 +30,8 @@
 	"  SELECT a.action_id, a.operation, a.provider, a.client_reference, a.payload FROM reconcile.action a" \
 	"  WHERE a.provider = p.provider AND a.state = 'planned' AND a.due_at <= $3" \
 	"   AND (a.not_after IS NULL OR a.not_after > $3)" \
-	"   AND (a.absence_at IS NULL OR (a.absence_lifetime = $6 AND $7 - a.absence_boot_us BETWEEN 0 AND 60000000" \
-	"        AND a.absence_at <= $3 AND a.absence_at > $3 - interval '60 seconds'))" \
+	"   AND (a.looked_at IS NULL OR (a.looked_lifetime = $6 AND $7 - a.looked_boot_us BETWEEN 0 AND 60000000" \
+	"        AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds'))" \
 	"   AND a.action_id <> ALL ($9)" \
 	"  ORDER BY a.due_at, a.action_id" \
 	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)" \

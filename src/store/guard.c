@@ -44,20 +44,21 @@ PG_FUNCTION_INFO_V1(ar_refuse_change);
 
 /* Columns of an action that plan the next step and say nothing about the world. */
 static const char *const action_planning[] = {
-	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", NULL
+	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", "lookup_position", NULL
 };
 
 /* What a transition may change besides. */
 static const char *const action_transition[] = {
-	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements",
+	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", "lookup_position",
 	"state", "standing", "queued", "attempts", "dispatch_id", "artifact_id",
-	"absence_at", "absence_boot_us", "absence_lifetime",
+	"looked_at", "looked_boot_us", "looked_lifetime", "existed", "before_digest",
+	"idempotency_key", "key_generation", "key_first_at", "key_first_boot_us", "key_first_boot",
 	"version", "event", "attempt_number", "evidence", "actor", "recorded_at", "transaction", "chain_head", NULL
 };
 
 static const char *const attempt_planning[] = {"response_body", NULL};
 static const char *const attempt_transition[] = {
-	"response_body", "state", "standing", "event", "evidence", "version", "ended_at", "gate_us", "http_status", "artifact_id", NULL
+	"response_body", "state", "standing", "event", "evidence", "version", "ended_at", "gate_us", "http_status", "artifact_id", "poll_url", NULL
 };
 
 static ArState

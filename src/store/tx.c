@@ -31,7 +31,8 @@
 
 /* Tables an engine statement may touch, in the order in which they are locked. */
 static const char *const engine_tables[] = {
-	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "clock", "arming"
+	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "poll_rule", "incident", "window_sample",
+	"clock", "arming"
 };
 
 static bool in_call_mode = false;

@@ -21,7 +21,7 @@ SELECT is_empty($$SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_c
 	WHERE relnamespace = 'reconcile'::regnamespace AND relkind = 'v' AND attnum > 0 AND attname ~ '_(us|ms|s|seconds|bytes|kb)$'$$,
 	'no view shows time as a bare number');
 SELECT is_empty($$SELECT attname FROM pg_attribute WHERE attrelid IN ('reconcile.provider'::regclass, 'reconcile.lookup_rule'::regclass, 'reconcile.operation'::regclass)
-	AND attnum > 0 AND attname ~ '(timeout|window|late_arrival|spacing|pause(_max)?$)' AND atttypid NOT IN ('interval'::regtype, 'reconcile.window_source'::regtype)$$,
+	AND attnum > 0 AND attname ~ '(timeout|window|late_arrival|spacing|pause(_max)?$)' AND attname <> 'window_pinned' AND atttypid NOT IN ('interval'::regtype, 'reconcile.window_source'::regtype)$$,
 	'every duration that people set is an interval');
 SELECT is_empty($$SELECT attrelid::regclass, attname FROM pg_attribute
 	WHERE (attrelid, attname) IN (('reconcile.action_status'::regclass, 'next_step_at'), ('reconcile.provider'::regclass, 'consistency_window'),
