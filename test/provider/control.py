@@ -94,6 +94,17 @@ class Control:
         self.scenario(name).reset()
         return {}
 
+    def post_preload(self, name, body, _):
+        self.scenario(name).preload(body["objects"], 0)
+        return {}
+
+    def post_expire(self, name, *_):
+        self.scenario(name).expire_keys()
+        return {}
+
+    def post_job(self, name, body, _):
+        return self.scenario(name).set_job(body["state"], body.get("id"))
+
     def post_open(self, name, *_):
         self.provider.listeners.reopen_bound(self.scenario(name))
         return self.scenario(name).ports

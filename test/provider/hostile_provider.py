@@ -11,8 +11,14 @@ certificates with it.
 The API it plays (X is any resource name, "effects" by convention)
     POST PUT PATCH DELETE /s/SCENARIO/X      one effect, 201 {"id":..,"ref":..}
     PUT DELETE ...        /s/SCENARIO/X/REF  likewise, REF is the natural id
-    GET /s/SCENARIO/X?ref=REF                {"data":[{"id":..,"ref":..,"body":..}]}
+    GET /s/SCENARIO/X?ref=REF                {"data":[{"id","ref","body","created"
+                                             (unix),"created_at"(ISO)}]}
+    GET /s/SCENARIO/X                        all of them; &since= and &until= (unix
+                                             or ISO) and &limit= narrow both
+    POST /s/SCENARIO/X/search                the same, a read: {"filter":{"ref":..},
+                                             "limit":..,"cursor":..} in the body
     GET /s/SCENARIO/X/REF-or-id              that object, or 404
+    GET /s/SCENARIO/jobs/ID                  see accept
 The ledger counts executions: two PUTs of one REF are two effects.  To readers
 a DELETE of a natural id hides what was there before; any other DELETE is an
 effect like the rest.  A path without /s/SCENARIO belongs to "default".  On a
@@ -30,14 +36,20 @@ Control calls (plain HTTP, JSON)
     GET  /wait/NAME?writes=N&deliveries=N&effects=N&reads=N&requests=N&timeout=S
                             long poll; the summary plus "reached"
     POST /release/NAME      end all holds and hangs going on now
-    POST /reset/NAME        forget the ledger, restart the steps, release
+    POST /reset/NAME        forget the ledger, keys and jobs, restart the steps,
+                            preload again, release
+    POST /preload/NAME      {"objects": n or a list}: more of them, made just now
+    POST /expire/NAME       every key known now is past its lifetime
+    POST /job/NAME          {"state":S,"id":job or reference, default all}: from
+                            now on in this state; returns the jobs
     POST /close/NAME, /open/NAME    the scenario's own ports refuse, listen again
     POST /listener          {"kind":KIND,"scenario":NAME?} -> {"port":PORT,..}
     GET  /listener/PORT     {"accepted","open","handshakes","errors","bytes_read"}
     GET  /presets, /stats
 A request in the ledger: n kind method path http_version headers([[name,value]])
 ref body body_bytes read_bytes head_complete complete connection_id port tls
-alpn at read_at outcome effect_id.  "deliveries" are writes whose whole head was
+alpn at read_at outcome effect_id answer_status body_sha256 key key_outcome (new
+replayed mismatch in_progress; none if keys mean nothing).  "deliveries" are writes whose whole head was
 read, "complete_writes" those read to their end.  Unread requests have no method.
 
 Scenario keys
@@ -53,6 +65,59 @@ Scenario keys
     ref_header, ref_regex           or in this header, or group 1 in the body
     ref_suffix          cut off a natural id (".ics")
     echo_body           GET of one object answers the body it was written with
+    imitate             play a real API instead: the name of a module in
+                        imitations/, whose text is its manual
+  Lists
+    page_size           most rows of a page.  Without paging the rest is withheld
+                        and nothing tells
+    paging              link    Link: <URL>; rel="next" (and a rel="first")
+                        next_url    "next" in the body, null at the end
+                        cursor  "next_cursor" in the body, ?cursor= (in the body
+                                of a search)
+                        offset  ?offset=&limit=     page    ?page=&limit=
+    next_url            absolute (default) | relative
+    has_more            true: "has_more" in the body
+    order               oldest (default) | newest, first
+    preload             objects of other people: so many, or a list of
+                        {"id","ref","body","resource","age_s","deleted"}; further
+                        keys are members of the object, as {"pull_request":{}}
+    page_faults         [{"page":n,"times":n or null for ever, default 1, and a
+                        step}]: what reading page n suffers
+    shift_per_page      others make so many objects after each page that was
+                        read; negative: their newest ones vanish
+  Keys: any of these makes the provider remove duplicates
+    key_header          default Idempotency-Key
+    key_body key_query  or here: "a.b" in the JSON body, a query parameter
+    key_lifetime_s      from the first use; later the key is a new one.  Default:
+                        for ever
+    key_replay          what a repetition is told:
+                        stored_reply    (default) the same, also a 5xx, with
+                                        Idempotent-Replayed: true
+                        current_state   200 and the object
+                        error_with_id   409, error.links.conflicting_resource_id
+                        reattempt       201 and the object; what had failed is
+                                        done anew
+    key_mismatch        refuse (default): 422, code key_mismatch, unless method,
+                        path and body are the same bytes | replay_anyway
+    While the first request has no answer yet: 409, code in_progress.  What a
+    step refuses below 500, or never executes, leaves the key unused.
+  Accepted now, done later
+    accept              location    202 with Location, no body | body    202 with
+                        {"id","ref","status","status_url"}
+    job_states          what one poll after the other sees, the last for ever;
+                        default ["pending","succeeded"].  The poll answers
+                        {"id","status","result":{"id","ref"} once it is done}
+    job_success         the state that means it is done; default succeeded
+    job_commit          success (default): the effect comes with that state |
+                        accept: at once
+  Deletes
+    delete              {"status":204,"get":404|410|"cancelled","again":404|410}
+                        (404 by default): a DELETE of what is there is an effect,
+                        by reference or id, also of preloaded objects; of what is
+                        gone, "again"; of what never was, 404.  cancelled: GET
+                        still answers 200, "status":"cancelled"; lists do not
+                        show it
+    not_found           json (default) | html: a page in place of each 404 or 410
 
 Step keys; a step may also be {"preset":NAME, ...}
     accept_then         close|reset at accept.  Takes the next connection,
@@ -71,6 +136,8 @@ Step keys; a step may also be {"preset":NAME, ...}
     commit_delay_s      commit so long after the request was read, even with the
                         client gone (executes whatever the status says)
     visibility_lag_s    for the effect of this write only
+    incomplete          true: a list says "incomplete": true; "empty": and shows
+                        nothing
     close_listener      the scenario's own ports refuse from now on
     barrier             wait until so many writes have arrived (10 s at most)
     hold_s              wait before the answer; -1 until release

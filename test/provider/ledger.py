@@ -4,70 +4,21 @@ A test asserts on this and not on the tables of the extension alone: the ledger
 cannot be persuaded by anything the client believes.
 """
 
-import heapq
 import itertools
 import json
 import random
 import re
 import secrets
-import select
-import socket
 import threading
 import time
+from urllib.parse import unquote_to_bytes
 
-READ_METHODS = ("GET", "HEAD", "OPTIONS")
+import imitations
+from jobs import Jobs
+from keys import Keys, sha256
+from waiting import Gate, Timers
+
 BODY_KEPT = 64 * 1024           # bytes of a request body kept for the ledger
-
-
-class Gate:
-    """A broadcast a thread can wait for together with a socket."""
-
-    def __init__(self):
-        self.reader, self.writer = socket.socketpair()
-        self.fired = False
-
-    def fire(self):
-        self.fired = True
-        self.writer.close()
-
-    def wait(self, seconds, sock=None):
-        """Wait; return "released", "timeout" or "gone" (peer of sock closed)."""
-        poller = select.poll()
-        poller.register(self.reader, select.POLLIN)
-        if sock is not None:
-            try:
-                poller.register(sock, select.POLLRDHUP)
-            except (OSError, ValueError):
-                return "gone"
-        timeout = None if seconds is None else max(0, int(seconds * 1000))
-        ready = poller.poll(timeout)
-        if self.fired:
-            return "released"
-        return "gone" if ready else "timeout"
-
-
-class Timers:
-    """Runs callables later, on one thread; for effects that commit late."""
-
-    def __init__(self):
-        self.heap = []
-        self.order = itertools.count()
-        self.changed = threading.Condition()
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def at(self, when, call):
-        with self.changed:
-            heapq.heappush(self.heap, (when, next(self.order), call))
-            self.changed.notify()
-
-    def _run(self):
-        while True:
-            with self.changed:
-                while not self.heap or self.heap[0][0] > time.time():
-                    self.changed.wait(self.heap[0][0] - time.time()
-                                      if self.heap else None)
-                call = heapq.heappop(self.heap)[2]
-            call()
 
 
 class Request:
@@ -90,12 +41,46 @@ class Request:
         self.effect_id = "ef_" + secrets.token_hex(8)
         self.ref = None
         self.outcome = None
+        self.key = self.key_outcome = self.body_sha256 = None
+        self.answer_status = None
+        self.reply = None           # what the API answers, once that is known
+        self.entry = None           # of the key this request was the first with
+        self.job_id = None
+        self.object = None          # what an imitation makes of a write
+        self._parsed = None
 
     def header(self, name):
         for key, value in self.headers:
             if key.lower() == name.lower():
                 return value
         return None
+
+    def parsed(self):
+        """The body as JSON, or as text; kept."""
+        if self._parsed is None:
+            text = bytes(self.body).decode("utf-8", "replace")
+            try:
+                self._parsed = json.loads(text)
+            except ValueError:
+                self._parsed = text
+        return self._parsed
+
+    def forget_parsed(self):
+        self._parsed = None
+
+    def fingerprint(self):
+        """What must be the same for a key to be used again."""
+        return (self.method, self.path, self.body_sha256)
+
+    def prefix(self):
+        """/s/SCENARIO, if the client said so."""
+        parts = (self.path or "").split("?")[0].split("/")
+        return "/".join(parts[:3]) if parts[1:2] == ["s"] else ""
+
+    def base(self):
+        """The server as the client calls it."""
+        return "%s://%s" % ("https" if self.tls else "http",
+                            self.header("host") or "127.0.0.1:%d" % self.port)
 
     def as_json(self):
         return {"n": self.n, "kind": self.kind, "method": self.method,
@@ -107,15 +92,9 @@ class Request:
                 "connection_id": self.connection_id, "port": self.port,
                 "tls": self.tls, "alpn": self.alpn, "at": self.at,
                 "read_at": self.read_at, "outcome": self.outcome,
+                "answer_status": self.answer_status, "key": self.key,
+                "key_outcome": self.key_outcome, "body_sha256": self.body_sha256,
                 "effect_id": self.effect_id if self.kind == "write" else None}
-
-
-def _dig(value, path):
-    for key in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
 
 
 class Scenario:
@@ -128,11 +107,16 @@ class Scenario:
         self.spec = {}
         self.ports = {}
         self._gate = None
+        self.keys, self.jobs = Keys(), Jobs(self)
+        self.foreign, self.page_faults = [], []
+        self.serial = itertools.count()
         self._clear()
 
     def _clear(self):
         self.requests, self.effects = [], []
-        self.by_ref = {}
+        self.by_ref, self.by_id = {}, {}
+        self.keys.forget()
+        self.jobs.forget()
         self.counts = {"requests": 0, "deliveries": 0, "complete_writes": 0,
                        "reads": 0, "effects": 0}
         self.taken = {"write": 0, "read": 0}
@@ -142,8 +126,53 @@ class Scenario:
     def define(self, spec):
         with self.changed:
             self.spec = spec
+            self.api = imitations.load(self)
             self.taken = {"write": 0, "read": 0}
-            self.dice = random.Random(spec.get("seed", 0))
+            self._begin()
+
+    def _begin(self):
+        self.dice = random.Random(self.spec.get("seed", 0))
+        self.page_faults = [[fault["page"], fault.get("times", 1), fault["step"]]
+                            for fault in self.spec.get("page_faults") or []]
+        if "preload" in self.spec:
+            self.foreign = []
+            self.preload(self.spec["preload"])
+
+    def preload(self, objects, age_s=60):
+        """Objects of other people: so many, or a list of descriptions."""
+        if isinstance(objects, int):
+            objects = [{}] * objects
+        with self.changed:
+            now = time.time()
+            for item in objects:
+                self.foreign.append(self.api.foreign(
+                    dict({"age_s": age_s}, **item), next(self.serial), now))
+
+    def shift(self, count):
+        """Others make so many objects, or take their newest ones away."""
+        if count > 0:
+            self.preload(count, 0)
+        elif count < 0:
+            with self.changed:
+                del self.foreign[count:]
+
+    def expire_keys(self):
+        with self.changed:
+            self.keys.age()
+
+    def set_job(self, state, ident=None):
+        with self.changed:
+            return self.jobs.set(state, ident)
+
+    def page_fault(self, request):
+        """The step of a page that is to fail, if this is one."""
+        with self.changed:
+            page = self.api.page(request) if self.page_faults else None
+            for fault in self.page_faults:
+                if page is not None and fault[0] == page and fault[1] != 0:
+                    fault[1] = fault[1] and fault[1] - 1
+                    return fault[2]
+        return None
 
     def peek(self, kind):
         """The step the next request of this kind will get, not used up."""
@@ -184,7 +213,7 @@ class Scenario:
         self.release()
         with self.changed:
             self._clear()
-            self.dice = random.Random(self.spec.get("seed", 0))
+            self._begin()
 
     # -- ledger ------------------------------------------------------------
 
@@ -201,7 +230,9 @@ class Scenario:
                 self._count("deliveries")
 
     def request_read(self, request):
+        request.body_sha256 = sha256(request.body)
         request.ref = self.reference(request)
+        request.key = self.api.key(request)
         request.read_at = time.time()
         with self.changed:
             request.complete = True
@@ -210,7 +241,9 @@ class Scenario:
 
     def trim(self, request):
         """Give back the memory of a large body once nothing needs it."""
-        del request.body[BODY_KEPT:]
+        if request.body_bytes > BODY_KEPT:
+            del request.body[BODY_KEPT:]
+            request.forget_parsed()
 
     def _count(self, name):
         self.counts[name] += 1
@@ -222,7 +255,7 @@ class Scenario:
         parts = [p for p in path.split("/") if p]
         if parts[:1] == ["s"]:
             parts = parts[2:]
-        name = "/".join(parts[1:]) or None
+        name = None if parts[1:] == ["search"] else "/".join(parts[1:]) or None
         suffix = self.spec.get("ref_suffix")
         if name and suffix and name.endswith(suffix):
             name = name[:-len(suffix)]
@@ -230,32 +263,61 @@ class Scenario:
 
     def reference(self, request):
         """The client's reference of a write, wherever this scenario keeps it."""
-        natural = self.resource(request.path)[1]
-        if natural is not None:
-            return natural
         if self.spec.get("ref_header"):
             return request.header(self.spec["ref_header"])
-        text = bytes(request.body).decode("utf-8", "replace")
         if self.spec.get("ref_regex"):
+            text = bytes(request.body).decode("utf-8", "replace")
             found = re.search(self.spec["ref_regex"], text, re.M)
             return found.group(1).strip() if found else None
-        try:
-            ref = _dig(json.loads(text),
-                       self.spec.get("ref_key", "ref").split("."))
-        except ValueError:
-            return None
-        return ref if ref is None or isinstance(ref, str) else json.dumps(ref)
+        return self.api.reference(request)
+
+    # -- executing ---------------------------------------------------------
+
+    def admit(self, request):
+        """Before a write is executed: the answer, if it is not to be at all."""
+        with self.changed:
+            deduped = request.key is not None and self.api.dedupes()
+            if deduped:
+                entry = self.keys.find(request.key, self.api.key_lifetime())
+                if entry is not None:
+                    return self.api.repeat(entry, request)
+            refused = self.api.check(request)
+            if refused is None and deduped:
+                request.key_outcome = "new"
+                self.keys.reserve(request.key, request)
+            return refused
+
+    def answered(self, request, reply, executed, later):
+        """What the first request with a key is told, whether it arrives or not."""
+        with self.changed:
+            if request.entry is not None:
+                self.keys.answered(request, reply, executed, later,
+                                   self.api.keeps_failures())
+
+    def execute(self, request, lag=None):
+        """Do what a write asks for, or take it on as a job."""
+        with self.changed:
+            self.reply_of(request)
+            if self.api.defers(request):
+                self.jobs.start(request, lag)
+                if request.entry is not None:
+                    self.keys.committed(request)
+            else:
+                self.commit(request, lag)
+
+    def reply_of(self, request):
+        """The API's own answer to a write; always the same for one request."""
+        with self.changed:
+            if request.reply is None:
+                request.reply = self.api.build(request)
+            return request.reply
 
     def commit(self, request, lag=None):
-        """Execute a write: from here on it is an effect, once per call."""
+        """From here on a write is an effect, once per call."""
         now = time.time()
-        text = bytes(request.body).decode("utf-8", "replace")
-        try:
-            body = json.loads(text)
-        except ValueError:
-            body = text
+        body = request.parsed()
         if request.body_bytes > BODY_KEPT:
-            body = text[:BODY_KEPT]
+            body = bytes(request.body[:BODY_KEPT]).decode("utf-8", "replace")
         if lag is None:
             lag = self.spec.get("visibility_lag_s", 0)
         effect = {"id": request.effect_id, "ref": request.ref, "body": body,
@@ -264,10 +326,16 @@ class Scenario:
                   "natural": self.resource(request.path)[1] is not None,
                   "content_type": request.header("content-type"),
                   "received_at": request.read_at or request.at,
-                  "committed_at": now, "visible_at": now + lag}
+                  "committed_at": now, "visible_at": now + lag, "created": now,
+                  "key": request.key, "object": request.object}
         with self.changed:
+            effect["seq"] = next(self.serial)
             self.effects.append(effect)
             self.by_ref.setdefault(request.ref, []).append(effect)
+            self.by_id.setdefault(request.effect_id, []).append(effect)
+            self.api.committed(effect)
+            if request.entry is not None:
+                self.keys.committed(request)
             self._count("effects")
 
     def commit_at(self, when, request, lag=None):
@@ -276,27 +344,34 @@ class Scenario:
         def run():
             # A reset in between threw that ledger away: nothing to record.
             if self.effects is effects:
-                self.commit(request, lag)
+                self.execute(request, lag)
         self.timers.at(when, run)
 
-    def visible(self, resource, ref=None):
-        """Effects a reader sees now; DELETE of a natural id hides the ones before."""
-        now = time.time()
+    def known(self, ident=None):
+        """Everything, or what has this reference or id; in order of making."""
         with self.changed:
-            pool = list(self.effects if ref is None
-                        else self.by_ref.get(ref, []))
+            if ident is None:
+                return self.foreign + self.effects
+            found = self.by_ref.get(ident, []) + [
+                e for e in self.by_id.get(ident, []) if e["ref"] != ident]
+            return [f for f in self.foreign if ident in (f["ref"], f["id"])] + found
+
+    def visible(self, resource, ident=None, deleted=False):
+        """What a reader sees now.  Without a "delete" in the specification a
+        DELETE of a natural id hides what was there before; with one the API
+        marks what is gone, and only who asks for deleted objects sees it."""
+        now = time.time()
+        marks = "delete" in self.spec
         seen = []
-        for effect in pool:
+        for effect in self.known(ident):
             if effect["visible_at"] > now or effect["resource"] != resource:
                 continue
-            if effect["method"] == "DELETE" and effect["natural"]:
-                seen = [e for e in seen if e["ref"] != effect["ref"]]
-            else:
+            if effect["method"] == "DELETE" and (marks or effect["natural"]):
+                if not marks:
+                    seen = [e for e in seen if e["ref"] != effect["ref"]]
+            elif deleted or effect.get("gone_at", now + 1) > now:
                 seen.append(effect)
         return seen
-
-    def by_id(self, resource, ident):
-        return [e for e in self.visible(resource) if e["id"] == ident]
 
     # -- what the control port shows ---------------------------------------
 
@@ -316,7 +391,7 @@ class Scenario:
         counts["effect_count"] = counts.pop("effects")
         counts["request_count"] = counts.pop("requests")
         return dict(counts, requests=[r.as_json() for r in requests],
-                    effects=effects)
+                    effects=effects, jobs=self.jobs.as_json())
 
     def wait(self, wanted, seconds):
         """Until every wanted count is reached; True if it was."""
@@ -332,10 +407,7 @@ class Scenario:
 
 
 def unquote(text):
-    if not text or "%" not in text:
-        return text
-    return re.sub(rb"%([0-9A-Fa-f]{2})", lambda m: bytes([int(m.group(1), 16)]),
-                  text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
+    return unquote_to_bytes(text).decode("utf-8", "replace") if text else text
 
 
 class Registry:

@@ -6,6 +6,10 @@ is the scenario of the transport test list; case-NN is a reported incident.
 
 import copy
 
+from api import API_SPEC
+from jobs import ACCEPTS
+from keys import REPLAYS
+from lists import PAGINGS
 from steps import UNTIL_RELEASE
 
 STEP_KEYS = {
@@ -14,15 +18,21 @@ STEP_KEYS = {
     "close_listener", "barrier", "hold_s", "then", "status", "reason",
     "headers", "body", "body_bytes", "body_b64", "keep_alive", "raw",
     "finally", "drain_s", "close_notify", "close_idle_after_answer",
-    "stray_response_after_ms"}
+    "stray_response_after_ms", "incomplete"}
 SCENARIO_KEYS = {
     "visibility_lag_s", "write", "write_default", "write_mix", "read",
     "read_default", "read_mix", "seed", "own_port", "rcvbuf", "ref_key",
-    "ref_header", "ref_regex", "ref_suffix", "echo_body"}
+    "ref_header", "ref_regex", "ref_suffix", "echo_body", "imitate"} | API_SPEC
 CHOICES = {
     "accept_then": {"close", "reset"}, "commit": {"before", "after_hold", "after", "never"},
     "then": {"answer", "close", "reset", "hang", "raw"},
     "finally": {"keep", "close", "reset", "hang", "drain"}}
+SCENARIO_CHOICES = {
+    "accept": ACCEPTS, "job_commit": {"accept", "success"}, "key_replay": REPLAYS,
+    "key_mismatch": {"refuse", "replay_anyway"}, "paging": PAGINGS,
+    "next_url": {"absolute", "relative"}, "order": {"oldest", "newest"},
+    "not_found": {"json", "html"}}
+DELETE_KEYS = {"status", "get", "again"}
 
 JSON = "Content-Type: application/json\r\n"
 OK = "HTTP/1.1 201 Created\r\n" + JSON
@@ -316,7 +326,24 @@ def expand(spec):
     unknown = set(spec) - SCENARIO_KEYS
     if unknown:
         raise ValueError("unknown scenario keys: %s" % sorted(unknown))
+    if "page_faults" in spec:
+        spec["page_faults"] = [_fault(dict(f)) for f in spec["page_faults"]]
+    if set(spec.get("delete", {})) - DELETE_KEYS:
+        raise ValueError("delete knows %s" % sorted(DELETE_KEYS))
+    check_choices(spec, SCENARIO_CHOICES)
     return spec
+
+
+def _fault(fault):
+    """A page that fails: its number, how often, and the step it gets."""
+    return {"page": fault.pop("page"), "times": fault.pop("times", 1),
+            "step": _step(fault, {})}
+
+
+def check_choices(spec, choices):
+    for key, allowed in choices.items():
+        if key in spec and spec[key] not in allowed:
+            raise ValueError("%s must be one of %s" % (key, sorted(allowed)))
 
 
 def _step(step, override):
@@ -328,9 +355,7 @@ def _step(step, override):
     unknown = set(step) - STEP_KEYS
     if unknown:
         raise ValueError("unknown step keys: %s" % sorted(unknown))
-    for key, allowed in CHOICES.items():
-        if key in step and step[key] not in allowed:
-            raise ValueError("%s must be one of %s" % (key, sorted(allowed)))
+    check_choices(step, CHOICES)
     return step
 
 

@@ -139,6 +139,30 @@ class ProviderTest(unittest.TestCase):
         self.clients.append(client)
         return client
 
+    def ask(self, method, path, body=None, headers=None):
+        """One request to the scenario: (status, headers, body read as JSON).
+
+        path is relative to the scenario, or what the provider gave as a URL;
+        a body that is no text is written as JSON.
+        """
+        if path.startswith("http:"):
+            path = "/" + path.split("/", 3)[3]
+        elif not path.startswith("/s/"):
+            path = "/s/%s%s" % (self.name, path)
+        if body is not None and not isinstance(body, str):
+            body = json.dumps(body)
+        link = http.client.HTTPConnection("127.0.0.1", self.mine["http"], timeout=10)
+        try:
+            link.request(method, path, body, headers or {})
+            answer = link.getresponse()
+            data = answer.read()
+        finally:
+            link.close()
+        text = data.decode("utf-8")
+        if answer.headers.get_content_type() == "application/json" and text:
+            text = json.loads(text)
+        return answer.status, answer.headers, text or None
+
     def ledger(self):
         return self.call("GET", "/ledger/" + self.name)
 

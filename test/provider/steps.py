@@ -4,10 +4,9 @@ import base64
 import functools
 import gzip
 import json
-from http import HTTPStatus
-from urllib.parse import parse_qs
 
-from ledger import READ_METHODS, Request
+from ledger import Request
+from replies import Reply, phrase
 from wire import read_body, read_head, read_some
 
 UNTIL_RELEASE = -1
@@ -52,7 +51,9 @@ class Session:
             if self.bound is not None:
                 self.pending = self.bound.take_early(self.is_blind)
                 if self.pending and self.pending.get("answer_before_read"):
-                    self.conn.send(self.answer(self.bound, self.pending, None))
+                    self.conn.send(self.render(
+                        self.bound, self.pending, None,
+                        self.compose(self.bound, self.pending, None)))
             while not self.conn.closed and self.one_request():
                 pass
         finally:
@@ -86,7 +87,7 @@ class Session:
             if request.read_bytes == 0:
                 return False
             scenario = self.provider.registry.get(scenario_name(request.path))
-            if request.method in READ_METHODS:
+            if scenario.api.is_read(request.method, request.path):
                 request.kind = "read"
             scenario.register(request)
             if not found:
@@ -104,8 +105,12 @@ class Session:
         start = self.conn.sniff(SNIFFED)
         if not start:
             return None, None
-        word = start.split(b" ")[0].decode("latin-1")
-        kind = "read" if word in READ_METHODS else "write"
+        next_write = self.bound.peek("write").get("read_before")
+        if start.startswith(b"POST ") and not isinstance(next_write, int):
+            # A search is a read, and only the path can tell.
+            start = self.conn.sniff_line()
+        method, path = (start.decode("latin-1").split(" ") + [""])[:2]
+        kind = "read" if self.bound.api.is_read(method, path) else "write"
         return (Request(self.conn, kind),
                 self.forced or self.bound.take(kind))
 
@@ -113,7 +118,7 @@ class Session:
         if not read_head(self.conn, request):
             request.outcome = "head cut short"
             return False
-        if request.method in READ_METHODS:
+        if scenario.api.is_read(request.method, request.path):
             request.kind = "read"
         scenario.head_read(request)
         return True
@@ -156,6 +161,8 @@ class Session:
         self.provider.log("request", scenario=scenario.name, n=request.n,
                           method=request.method, path=request.path,
                           connection=self.conn.id)
+        if request.kind == "read" and request.complete:
+            step = scenario.page_fault(request) or step
         try:
             return self.misbehave(scenario, request, step)
         finally:
@@ -166,14 +173,19 @@ class Session:
     def misbehave(self, scenario, request, step):
         """Commit, hold and answer in the step's order; True to keep serving."""
         commit = commit_rule(step, request)
+        if request.kind == "write" and request.complete:
+            request.reply = scenario.admit(request)
+            if request.reply is not None:
+                commit = "never"
         lag = step.get("visibility_lag_s")
         delay = step.get("commit_delay_s")
-        if delay is not None and commit != "never":
+        later = delay is not None and commit != "never"
+        if later:
             scenario.commit_at((request.read_at or request.at) + delay,
                                request, lag)
             commit = "never"
         if commit == "before":
-            scenario.commit(request, lag)
+            scenario.execute(request, lag)
         if step.get("close_listener"):
             self.provider.listeners.close_bound(scenario)
         if "barrier" in step:
@@ -181,13 +193,15 @@ class Session:
         if "hold_s" in step:
             scenario.gate().wait(seconds(step["hold_s"]))
         if commit == "after_hold":
-            scenario.commit(request, lag)
-        keep = self.act(scenario, request, step)
+            scenario.execute(request, lag)
+        answer = self.compose(scenario, step, request)
+        scenario.answered(request, answer, commit == "after", later)
+        keep = self.act(scenario, request, step, answer)
         if commit == "after":
-            scenario.commit(request, lag)
+            scenario.execute(request, lag)
         return keep
 
-    def act(self, scenario, request, step):
+    def act(self, scenario, request, step, answer):
         then = step.get("then", "raw" if "raw" in step else "answer")
         request.outcome = then
         if then in ("close", "reset", "hang"):
@@ -199,7 +213,8 @@ class Session:
         if keep is None:
             keep = "close" not in (request.header("connection") or "").lower()
         if not step.get("answer_before_read"):
-            self.conn.send(self.answer(scenario, step, request, keep))
+            request.answer_status = answer.status
+            self.conn.send(self.render(scenario, step, request, answer, keep))
         if "stray_response_after_ms" in step:
             scenario.gate().wait(step["stray_response_after_ms"] / 1000)
             self.conn.send(stray())
@@ -227,54 +242,63 @@ class Session:
             self.conn.close(step.get("close_notify", True))
         return False
 
-    def answer(self, scenario, step, request, keep=True):
-        """The bytes of a well-formed response, as far as the step leaves it so."""
+    def compose(self, scenario, step, request):
+        """The answer: the API's own, as far as the step leaves it so."""
         status = step.get("status")
-        scripted = status is not None and status >= 300
-        if request is not None and request.kind == "read" and \
-                not scripted and "body" not in step:
-            found, body, kind = honest_read(scenario, request)
-            status = status or found
-        else:
+        scripted = "body" in step or "body_b64" in step or "body_bytes" in step
+        own = None
+        if request is not None and not scripted and (status or 0) < 300:
+            own = scenario.api.read(request, step) if request.kind == "read" \
+                else scenario.reply_of(request)
+        if own is None:
             reads = request is not None and request.kind == "read"
             status = status or (200 if reads else 201)
-            body, kind = self.step_body(scenario, step, request, status)
+            own = Reply(status, *self.step_body(scenario, step, request, status))
+        elif status == 204:
+            own = Reply(status, b"", own.headers, None)
+        else:
+            own = Reply(status or own.status, own.body, own.headers, own.kind)
         headers = step.get("headers") or []
-        if isinstance(headers, dict):
-            headers = list(headers.items())
+        headers = [(name, self.fill_in(scenario, request, str(value))) for name, value
+                   in (headers.items() if isinstance(headers, dict) else headers)]
         given = {name.lower() for name, _ in headers}
-        lines = ["HTTP/1.1 %d %s" % (status, reason(status, step))]
-        for name, value in headers:
-            lines.append("%s: %s" % (name, self.fill_in(
-                scenario, request, str(value))))
-        if "content-type" not in given and kind:
-            lines.append("Content-Type: " + kind)
-        if "content-length" not in given and status not in (204, 304):
-            lines.append("Content-Length: %d" % len(body))
+        own.headers = headers + [h for h in own.headers if h[0].lower() not in given]
+        return own
+
+    def render(self, scenario, step, request, answer, keep=True):
+        """The bytes of a well-formed response."""
+        given = {name.lower() for name, _ in answer.headers}
+        lines = ["HTTP/1.1 %d %s" % (answer.status,
+                                     step.get("reason", phrase(answer.status)))]
+        lines += ["%s: %s" % header for header in answer.headers]
+        if "content-type" not in given and answer.kind:
+            lines.append("Content-Type: " + answer.kind)
+        if "content-length" not in given and answer.status not in (204, 304):
+            lines.append("Content-Length: %d" % len(answer.body))
         if "connection" not in given:
             lines.append("Connection: " + ("keep-alive" if keep else "close"))
         head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
         if request is not None and request.method == "HEAD":
             return head
-        return head + body
+        return head + answer.body
 
     def step_body(self, scenario, step, request, status):
+        """(bytes, headers, content type) of what the step scripts."""
         body = step.get("body")
         if "body_b64" in step:
-            return base64.b64decode(step["body_b64"]), None
+            return base64.b64decode(step["body_b64"]), [], None
         if "body_bytes" in step:
-            return b"x" * step["body_bytes"], "application/octet-stream"
+            return b"x" * step["body_bytes"], [], "application/octet-stream"
         if isinstance(body, str):
-            return (self.fill_in(scenario, request, body).encode(),
+            return (self.fill_in(scenario, request, body).encode(), [],
                     "text/html" if body.startswith("<") else "text/plain")
         if body is None and status == 204:
-            return b"", None
+            return b"", [], None
         if body is None and status < 300:
             body = {"id": "{{id}}", "ref": request.ref if request else None}
         elif body is None:
-            body = {"error": HTTPStatus(status).phrase
-                    if status in HTTPStatus._value2member_map_ else "error"}
-        return (self.fill_in(scenario, request, json.dumps(body)).encode(),
+            body = scenario.api.error_body(status)
+        return (self.fill_in(scenario, request, json.dumps(body)).encode(), [],
                 "application/json")
 
     def fill_in(self, scenario, request, text):
@@ -354,15 +378,6 @@ def scenario_name(path):
     return parts[2] if len(parts) > 2 and parts[1] == "s" else "default"
 
 
-def reason(status, step):
-    if "reason" in step:
-        return step["reason"]
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
-
-
 @functools.lru_cache
 def gzipped_zeros(count):
     return gzip.compress(bytes(count), 9)
@@ -372,26 +387,3 @@ def stray():
     body = b'{"id":"ef_stray","ref":"stray"}'
     return (b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\n"
             b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-
-
-def honest_read(scenario, request):
-    """What the ledger shows a reader now: (status, body, content type)."""
-    resource, ident, query = scenario.resource(request.path)
-    if ident is None:
-        ref = parse_qs(query, keep_blank_values=True).get("ref", [None])[0]
-        found = scenario.visible(resource, ref)
-        return 200, json.dumps({"data": [shown(e) for e in found]}).encode(), \
-            "application/json"
-    found = scenario.visible(resource, ident) or scenario.by_id(resource, ident)
-    if not found:
-        return 404, b'{"error":"not found"}', "application/json"
-    last = found[-1]
-    if scenario.spec.get("echo_body"):
-        body = last["body"]
-        text = body if isinstance(body, str) else json.dumps(body)
-        return 200, text.encode(), last["content_type"] or "text/plain"
-    return 200, json.dumps(shown(last)).encode(), "application/json"
-
-
-def shown(effect):
-    return {"id": effect["id"], "ref": effect["ref"], "body": effect["body"]}

@@ -67,6 +67,16 @@ class Connection:
             data = fresh
         return data
 
+    def sniff_line(self, most=4096):
+        """As much of the next request as shows its first line whole."""
+        count, line = 16, b""
+        while count <= most and b"\r\n" not in line:
+            line = self.sniff(count)
+            if len(line) < count:
+                break
+            count *= 2
+        return line
+
     def peer_gone(self):
         poller = select.poll()
         poller.register(self.sock, select.POLLRDHUP)

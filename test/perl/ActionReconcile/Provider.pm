@@ -158,6 +158,28 @@ sub release { return $_[0]->call('POST', "/release/$_[1]"); }
 # Forgets the ledger of a scenario and starts its script again.
 sub reset { return $_[0]->call('POST', "/reset/$_[1]"); }
 
+# More objects of other people, made just now: so many, or descriptions.
+sub preload { return $_[0]->call('POST', "/preload/$_[1]", { objects => $_[2] }); }
+
+# Every key the provider knows now is past its lifetime.
+sub expire_keys { return $_[0]->call('POST', "/expire/$_[1]"); }
+
+# Jobs accepted so far are in this state from now on; id: only this one, by its
+# id or its reference.  Returns all jobs.
+sub set_jobs
+{
+	my ($self, $name, $state, $id) = @_;
+	return $self->call('POST', "/job/$name", { state => $state, defined $id ? (id => $id) : () });
+}
+
+# The key and what the provider made of it (new replayed mismatch in_progress),
+# of each write.
+sub keys_seen
+{
+	my ($self, $name) = @_;
+	return map { [ $_->{key}, $_->{key_outcome} ] } grep { $_->{kind} eq 'write' } @{ $self->ledger($name)->{requests} };
+}
+
 # A scenario's own ports refuse connections, and listen again.
 sub close_ports { return $_[0]->call('POST', "/close/$_[1]"); }
 sub open_ports { return $_[0]->call('POST', "/open/$_[1]"); }
