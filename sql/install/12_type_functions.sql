@@ -35,4 +35,4 @@ COMMENT ON FUNCTION reconcile.new_action_id() IS 'A time-ordered uuid (version 7
 CREATE FUNCTION reconcile.render(template text, part text, client_reference text, payload jsonb) RETURNS text
 	AS 'MODULE_PATHNAME', 'ar_render' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION reconcile.render(text, text, text, jsonb) IS
-	'Fill {client_reference} and {top-level payload key} into a template for a part of a request: path, header, text, or json (inside a string). Error 22023 if a value is missing or would break out of its place.';
+	'Fill {client_reference} and {payload key}, or {key.key} of a nested object, into a template for a part of a request: path, header, text, json (inside a string) or form. Error 22023 if a value is missing or would break out of its place.';

@@ -11,6 +11,7 @@
 #include "utils/json.h"
 
 #include "core/outcome.h"
+#include "core/retry_after.h"
 #include "core/schedule.h"
 #include "profile/answer.h"
 #include "store/clock.h"
@@ -297,18 +298,14 @@ static int64
 asked_pause_us(const ArExchange *x)
 {
 	const char *value = ar_exchange_header(x, "retry-after");
-	char	   *end;
+	int64		asked_us;
 	int64		seconds;
 
 	if (value == NULL)
 		return -1;
-	if (*value >= '0' && *value <= '9')
-	{
-		errno = 0;
-		seconds = strtoll(value, &end, 10);
-		if (*end == '\0' && errno == 0)
-			return Min(seconds, 366 * INT64CONST(86400)) * USECS_PER_SEC;
-	}
+	asked_us = ar_retry_after_parse(value, strlen(value));
+	if (asked_us >= 0)
+		return asked_us;
 	seconds = ar_http_date(value);
 	return seconds < 0 ? -1 : Max(seconds - ar_wall_unix_seconds(), 0) * USECS_PER_SEC;
 }

@@ -1,6 +1,7 @@
 /*
  * request.h
- *		The request that an action makes, from the templates of its operation.
+ *		The request that an action makes, from the templates of its operation,
+ *		and the questions that are asked about it.
  */
 #ifndef AR_PROFILE_REQUEST_H
 #define AR_PROFILE_REQUEST_H
@@ -9,15 +10,35 @@
 
 #include "utils/jsonb.h"
 
-/* What an operation says about its request; texts may be NULL where the column may. */
+#include "profile/template.h"
+
+typedef enum ArBodyFormat
+{
+	AR_BODY_JSON,
+	AR_BODY_FORM,
+	AR_BODY_NONE
+} ArBodyFormat;
+
+/* What an operation says about its request; NULL and 0 where the column may be null. */
 typedef struct ArRequestTemplate
 {
 	const char *method;
 	const char *path;
 	Jsonb	   *headers;
+	ArBodyFormat body_format;
+	Jsonb	   *body_document;
 	const char *body_template;
 	Datum		reference_body_path;	/* text[] or 0 */
+	Datum		key_body_path;	/* text[] or 0 */
 } ArRequestTemplate;
+
+/* What a lookup or poll rule says about its question. */
+typedef struct ArQuestionTemplate
+{
+	const char *path;			/* NULL: the address comes from elsewhere */
+	Jsonb	   *headers;		/* NULL: none */
+	Jsonb	   *body;			/* a JSON template; NULL: none */
+} ArQuestionTemplate;
 
 typedef struct ArRenderedRequest
 {
@@ -27,12 +48,11 @@ typedef struct ArRenderedRequest
 } ArRenderedRequest;
 
 /* All palloc'ed.  Ereport 22023 with a hint if the request cannot be made; pure otherwise. */
-extern void ar_request_render(const ArRequestTemplate *template, const char *client_reference,
-							  Jsonb *payload, ArRenderedRequest *request);
-extern Datum ar_headers_render(Jsonb *headers, const char *client_reference, Jsonb *payload);
-extern void ar_headers_check(Jsonb *headers);
+extern void ar_request_render(const ArRequestTemplate *template, const ArValues *values, ArRenderedRequest *request);
+extern void ar_question_render(const ArQuestionTemplate *template, const ArValues *values, ArRenderedRequest *request);
 
-/* The payload with the client reference written into it. */
-extern Jsonb *ar_reference_write(Jsonb *payload, Datum path, const char *client_reference);
+/* Does the request hold what goes by that name, by its placeholder or its path into the body?  Pure. */
+extern bool ar_request_sends_reference(const ArRequestTemplate *template);
+extern bool ar_request_takes_key(const ArRequestTemplate *template);
 
 #endif							/* AR_PROFILE_REQUEST_H */

@@ -1,41 +1,113 @@
 /*
  * template.c
- *		Filling values into the parts of a request.
+ *		The values that templates are filled with, from what an action holds.
  */
 #include "profile/template.h"
 
-#include "lib/stringinfo.h"
 #include "utils/builtins.h"
-#include "utils/json.h"
 #include "utils/numeric.h"
 
-/* A scalar of the payload as text, or NULL if there is none of that name. */
-static char *
-payload_value(Jsonb *payload, const char *name, int name_length)
+static bool
+is_name(const char *name, int name_length, const char *expected)
+{
+	return name_length == (int) strlen(expected) && memcmp(name, expected, name_length) == 0;
+}
+
+/* The member of an object, or NULL. */
+static JsonbValue *
+member(JsonbContainer *object, const char *name, int name_length)
 {
 	JsonbValue	key;
-	JsonbValue *value;
 
-	if (!JB_ROOT_IS_OBJECT(payload))
+	if (!JsonContainerIsObject(object))
 		return NULL;
 	key.type = jbvString;
 	key.val.string.val = (char *) name;
 	key.val.string.len = name_length;
-	value = findJsonbValueFromContainer(&payload->root, JB_FOBJECT, &key);
-	if (value == NULL)
-		return NULL;
+	return findJsonbValueFromContainer(object, JB_FOBJECT, &key);
+}
+
+/* The member of that very name, or the one that its dots lead to, or NULL. */
+static JsonbValue *
+member_at(JsonbContainer *object, const char *name, int name_length)
+{
+	while (true)
+	{
+		JsonbValue *found = member(object, name, name_length);
+		const char *dot = found == NULL ? memchr(name, '.', name_length) : NULL;
+
+		if (dot == NULL)
+			return found;
+		found = member(object, name, (int) (dot - name));
+		if (found == NULL || found->type != jbvBinary)
+			return NULL;
+		object = found->val.binary.data;
+		name_length -= (int) (dot + 1 - name);
+		name = dot + 1;
+	}
+}
+
+/* A text as a value of JSON; false if there is none. */
+static bool
+text_value(const char *text, JsonbValue *value)
+{
+	if (text == NULL)
+		return false;
+	value->type = jbvString;
+	value->val.string.val = (char *) text;
+	value->val.string.len = (int) strlen(text);
+	return true;
+}
+
+bool
+ar_template_value(const ArValues *values, const char *name, int name_length, JsonbValue *value)
+{
+	JsonbValue *found;
+
+	if (is_name(name, name_length, AR_REFERENCE_NAME))
+		return text_value(values->client_reference, value);
+	if (is_name(name, name_length, AR_KEY_NAME))
+		return text_value(values->idempotency_key, value);
+	found = values->extra != NULL ? member_at(&values->extra->root, name, name_length) : NULL;
+	if (found == NULL && values->payload != NULL)
+		found = member_at(&values->payload->root, name, name_length);
+	if (found != NULL)
+		*value = *found;
+	return found != NULL;
+}
+
+bool
+ar_template_scalar(const JsonbValue *value, ArTemplateValue *text)
+{
 	switch (value->type)
 	{
 		case jbvString:
-			return pnstrdup(value->val.string.val, value->val.string.len);
+			text->bytes = value->val.string.val;
+			text->length = value->val.string.len;
+			return true;
 		case jbvNumeric:
-			return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
+			text->bytes = DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value->val.numeric)));
+			break;
 		case jbvBool:
-			return pstrdup(value->val.boolean ? "true" : "false");
+			text->bytes = value->val.boolean ? "true" : "false";
+			break;
 		default:
-			return NULL;
+			return false;
 	}
+	text->length = strlen(text->bytes);
+	return true;
 }
+
+/* An ArTemplateLookup; may throw. */
+static bool
+look_up(void *state, const char *name, size_t name_length, ArTemplateValue *text)
+{
+	JsonbValue	value;
+
+	return ar_template_value(state, name, (int) name_length, &value) && ar_template_scalar(&value, text);
+}
+
+static void refuse_value(const char *name, int name_length, const char *problem) pg_attribute_noreturn();
 
 static void
 refuse_value(const char *name, int name_length, const char *problem)
@@ -46,121 +118,88 @@ refuse_value(const char *name, int name_length, const char *problem)
 			 errhint("Correct it in the payload, or change the template of the operation.")));
 }
 
-static bool
-has_control_character(const char *value)
+void
+ar_template_refuse_missing(const ArValues *values, const char *name, int name_length, const char *problem)
 {
-	for (const unsigned char *c = (const unsigned char *) value; *c; c++)
+	bool		is_key = is_name(name, name_length, AR_KEY_NAME) && values->idempotency_key == NULL;
+
+	if (is_key || (is_name(name, name_length, AR_REFERENCE_NAME) && values->client_reference == NULL))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("value \"%.*s\" cannot stand in the request: the action has none", name_length, name),
+				 errhint("Hand over the %s, or take it out of the request: placeholder {%.*s}%s.",
+						 is_key ? "idempotency key" : "client reference", name_length, name,
+						 is_key ? ", or key_body_path" : ", or reference_body_path")));
+	refuse_value(name, name_length, problem);
+}
+
+void
+ar_template_check_body(size_t length)
+{
+	if (length > AR_MAX_BODY_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the body of the request is longer than %zu bytes", AR_MAX_BODY_BYTES),
+				 errhint("Send less in one action, or send a reference to the content.")));
+}
+
+static void
+refuse_template(ArTemplatePart part, const ArValues *values, const ArTemplateError *error, const char *path)
+{
+	switch (error->problem)
 	{
-		if (*c < 0x20 || *c == 0x7f)
-			return true;
-	}
-	return false;
-}
-
-static void
-append_percent_encoded(StringInfo out, const char *value)
-{
-	for (const unsigned char *c = (const unsigned char *) value; *c; c++)
-	{
-		if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-			*c == '-' || *c == '.' || *c == '_' || *c == '~')
-			appendStringInfoChar(out, *c);
-		else
-			appendStringInfo(out, "%%%02X", *c);
-	}
-}
-
-/* escape_json() without the quotes, which stand in the template. */
-static void
-append_json_escaped(StringInfo out, const char *value)
-{
-	StringInfoData quoted;
-
-	initStringInfo(&quoted);
-	escape_json(&quoted, value);
-	appendBinaryStringInfo(out, quoted.data + 1, quoted.len - 2);
-	pfree(quoted.data);
-}
-
-static void
-append_value(StringInfo out, ArTemplatePart part, const char *value, const char *name, int name_length)
-{
-	if (part != AR_PART_JSON && has_control_character(value))
-		refuse_value(name, name_length, "it holds a control character");
-	if ((part == AR_PART_PATH || part == AR_PART_HEADER) && *value == '\0')
-		refuse_value(name, name_length, "it is empty");
-	if (part == AR_PART_PATH)
-		append_percent_encoded(out, value);
-	else if (part == AR_PART_JSON)
-		append_json_escaped(out, value);
-	else
-		appendStringInfoString(out, value);
-}
-
-/*
- * Servers and proxies fold "." and ".." away, so such a segment would address
- * something else than what was recorded.
- */
-static void
-check_path_segments(const char *path)
-{
-	const char *segment = *path == '/' ? path + 1 : path;
-
-	while (true)
-	{
-		size_t		length = strcspn(segment, "/?");
-		char		end = segment[length];
-
-		if ((length == 1 && segment[0] == '.') || (length == 2 && segment[0] == '.' && segment[1] == '.') ||
-			(length == 0 && end == '/'))
+		case AR_TEMPLATE_NO_VALUE:
+			ar_template_refuse_missing(values, error->name, (int) error->name_length, ar_template_problem_text(error->problem));
+			break;
+		case AR_TEMPLATE_OUT_OF_MEMORY:
+			ereport(ERROR, (errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory")));
+			break;
+		case AR_TEMPLATE_TOO_LONG:
+			if (part != AR_PART_PATH && part != AR_PART_HEADER)
+				ar_template_check_body(SIZE_MAX);
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a %s of the request is longer than %zu bytes", part == AR_PART_PATH ? "path" : "header",
+							ar_template_limit(part)),
+					 errhint("Shorten the values of the payload that stand in it.")));
+			break;
+		case AR_TEMPLATE_CREDENTIAL:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("values of the payload cannot write {%s} into a header", AR_CREDENTIAL_NAME),
+					 errhint("Only the template of the operation says where the credential goes.")));
+			break;
+		case AR_TEMPLATE_FOLDED_SEGMENT:
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("path \"%s\" has an empty, \".\" or \"..\" segment", path),
 					 errhint("Such a segment would address something else than what is recorded.")));
-		if (end != '/')
-			return;
-		segment += length + 1;
+			break;
+		default:
+			refuse_value(error->name, (int) error->name_length, ar_template_problem_text(error->problem));
 	}
 }
 
 char *
-ar_template_fill(const char *template, ArTemplatePart part, const char *client_reference, Jsonb *payload)
+ar_template_fill(const char *template, ArTemplatePart part, const ArValues *values)
 {
-	StringInfoData out;
-	const char *rest = template;
+	ArBuffer	out;
+	ArTemplateError error;
+	volatile bool done = false;
+	char	   *volatile filled = NULL;
 
-	initStringInfo(&out);
-	while (*rest)
+	ar_buffer_init(&out);
+	PG_TRY();
 	{
-		const char *open = strchr(rest, '{');
-		const char *close = open ? strchr(open, '}') : NULL;
-		const char *name = open ? open + 1 : NULL;
-		int			name_length = close ? (int) (close - name) : 0;
-
-		/* Braces around something that is no name stand for themselves. */
-		if (close == NULL || name_length == 0 ||
-			(int) strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != name_length)
-		{
-			int			literal = open ? (int) (open - rest) + 1 : (int) strlen(rest);
-
-			appendBinaryStringInfo(&out, rest, literal);
-			rest += literal;
-			continue;
-		}
-		appendBinaryStringInfo(&out, rest, (int) (open - rest));
-		if (name_length == strlen("client_reference") && strncmp(name, "client_reference", name_length) == 0)
-			append_value(&out, part, client_reference, name, name_length);
-		else
-		{
-			char	   *value = payload_value(payload, name, name_length);
-
-			if (value == NULL)
-				refuse_value(name, name_length, "the payload has no such text, number or boolean");
-			append_value(&out, part, value, name, name_length);
-		}
-		rest = close + 1;
+		done = ar_template_render(template, strlen(template), part, look_up, (void *) values, &out, &error);
+		filled = pnstrdup(out.data != NULL ? out.data : "", out.length);
 	}
-	if (part == AR_PART_PATH)
-		check_path_segments(out.data);
-	return out.data;
+	PG_FINALLY();
+	{
+		ar_buffer_destroy(&out);
+	}
+	PG_END_TRY();
+	if (!done)
+		refuse_template(part, values, &error, filled);
+	return filled;
 }
