@@ -44,8 +44,16 @@ include $(PGXS)
 
 $(OBJS): $(wildcard src/*.h src/*/*.h)
 
-$(INSTALL_SQL): $(sort $(wildcard sql/install/*.sql))
-	cat $^ > $@
+# The catalogue of profiles stands behind the tables that it fills. Dollar quotes take JSON as it is; what the server would
+# replace in a script, or what would end the quotes, is refused.
+INSTALL_PARTS = $(sort $(wildcard sql/install/*.sql))
+PROFILES = $(filter-out profiles/schema.json,$(sort $(wildcard profiles/*.json)))
+$(INSTALL_SQL): $(INSTALL_PARTS) $(PROFILES)
+	@if grep -lE '\$$profile\$$|@ext|MODULE_PATHNAME' $(PROFILES) /dev/null; then echo "a profile must not hold that" >&2; exit 1; fi
+	@{ cat $(INSTALL_PARTS) && printf '\n-- The catalogue, from profiles/.\n' && \
+	for profile in $(PROFILES); do \
+		printf 'INSERT INTO reconcile.profile_catalog (document) VALUES ($$profile$$\n' && cat $$profile && printf '$$profile$$);\n' || exit 1; \
+	done; } > $@.tmp && mv $@.tmp $@
 
 .PHONY: run-demo run-test
 run-demo: all

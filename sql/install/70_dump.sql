@@ -1,4 +1,4 @@
--- What a dump carries: everything but the arming, so that a restored copy sends nothing.
+-- What a dump carries: everything but the arming, so that a restored copy sends nothing, and the catalogue, which the extension brings.
 
 SELECT pg_catalog.pg_extension_config_dump('reconcile.installation', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.provider', '');
@@ -6,6 +6,8 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.operation', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.response_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.poll_rule', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.profile_fact', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.provider_override', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.action', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.attempt', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');

@@ -1,6 +1,6 @@
 -- The interface that applications, operators and analysts build on.
 BEGIN;
-SELECT plan(24);
+SELECT plan(26);
 
 -- The words, in the order in which they sort.
 SELECT enum_has_labels('reconcile', 'delivery', ARRAY['pending', 'confirmed', 'failed'], 'delivery has three values');
@@ -41,6 +41,9 @@ INSERT INTO called VALUES
 	('fold(attempts reconcile.standing[], queued boolean)', 'reconcile.standing'),
 	('advice(state reconcile.state)', 'text'),
 	('new_action_id()', 'uuid'),
+	('capability_tier(returns_artifact boolean, takes_key boolean, key_lifetime interval, key_margin interval, has_query boolean, reference_queryable boolean, key_age interval DEFAULT ''00:00:00''::interval, needed interval DEFAULT ''00:00:00''::interval)', 'reconcile.tier'),
+	('define_provider(profile jsonb, overrides jsonb DEFAULT NULL::jsonb, INOUT provider text DEFAULT NULL::text, OUT profile_version integer, OUT operations text[], OUT changed text[])', 'record'),
+	('adopt_profile(profile text, overrides jsonb DEFAULT NULL::jsonb, INOUT provider text DEFAULT NULL::text, OUT profile_version integer, OUT operations text[], OUT changed text[])', 'record'),
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END
 	FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace$$, 'SELECT * FROM called', 'every call of the interface is there, with its arguments and result');
@@ -49,7 +52,7 @@ SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pr
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' AND (prosecdef OR proconfig IS NOT NULL)$$,
 	'which has neither SET nor SECURITY DEFINER, for it commits');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i'
-	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice')$$,
+	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice', 'capability_tier')$$,
 	'what follows from its arguments alone is immutable');
 
 -- What is read.
@@ -72,7 +75,12 @@ SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid int
 	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
 SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
 	'to_state reconcile.state', 'evidence text', 'actor text', 'meaning text'], 'transition_rule');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule'], 'there are five views');
+SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operation text', 'provider text', 'profile text', 'profile_version integer',
+	'effect text', 'claims reconcile.tier', 'tier reconcile.tier', 'key_lifetime interval', 'key_lifetime_source reconcile.window_source',
+	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
+SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
+	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade'], 'there are six views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

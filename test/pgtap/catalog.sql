@@ -1,10 +1,10 @@
 -- What must hold in the catalog, whatever is added.
 BEGIN;
-SELECT plan(29);
+SELECT plan(30);
 
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
-	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm'], 'only these functions run with the rights of their owner');
+	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
 SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
@@ -22,12 +22,15 @@ SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc p WHERE pronamespace = '
 -- Triggers.
 SELECT is_empty($$SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid
 	WHERE relnamespace = 'reconcile'::regnamespace AND NOT tgisinternal AND tgenabled <> 'A'
-	AND relname NOT IN ('provider', 'operation', 'lookup_rule')$$, 'every guard fires always, also for replication');
+	AND relname NOT IN ('provider', 'operation', 'response_rule', 'lookup_rule', 'poll_rule')$$, 'every guard fires always, also for replication');
 SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'reconcile'::regnamespace AND NOT tgisinternal
 	AND tgparentid = 0 AND relname !~ '^history_[0-9]'$$,
 	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
 		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
-		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed'], 'the triggers');
+		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
+		'provider definition_holds', 'operation definition_holds', 'response_rule definition_holds', 'lookup_rule definition_holds', 'poll_rule definition_holds'], 'the triggers');
+SELECT is_empty($$SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'definition_holds' AND NOT (tgdeferrable AND tginitdeferred)$$,
+	'a definition is judged when all of it is there');
 SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER history_append_only BEFORE DELETE OR UPDATE ON reconcile.history FOR EACH ROW EXECUTE FUNCTION reconcile.refuse_change()',
 	'the history is guarded row by row') FROM pg_trigger WHERE tgrelid = 'reconcile.history'::regclass AND tgname = 'history_append_only';
 SELECT is(pg_get_triggerdef(oid), 'CREATE TRIGGER action_2_guard BEFORE INSERT OR DELETE OR UPDATE ON reconcile.action FOR EACH ROW EXECUTE FUNCTION reconcile.action_guard()',
@@ -75,10 +78,10 @@ SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attem
 
 -- What a dump carries: everything but the arming.
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
-	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.poll_rule',
+	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.poll_rule', 'reconcile.profile_fact', 'reconcile.provider_override',
 		'reconcile.action', 'reconcile.attempt', 'reconcile.incident', 'reconcile.incident_incident_id_seq', 'reconcile.window_sample', 'reconcile.window_sample_sample_id_seq',
 		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock'], 'a dump carries the definitions and what happened');
-SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname <> 'arming'
-	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming');
+SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('arming', 'profile_catalog')
+	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming and the catalogue');
 SELECT * FROM finish();
 ROLLBACK;
