@@ -24,10 +24,10 @@ CREATE FUNCTION reconcile.asks_by_reference(op reconcile.operation, rule reconci
 	SELECT CASE
 		WHEN rule.kind = 'replay_by_key' THEN false
 		-- What is changed or deleted has a name of its own, and the question names it too.
-		WHEN op.effect <> 'create' AND reconcile.payload_keys(op.path) && reconcile.payload_keys(concat(rule.path, rule.match_values))
+		WHEN op.effect <> 'create' AND reconcile.payload_keys(op.path) && reconcile.payload_keys(concat(rule.path, rule.body_match, rule.match_values))
 			AND (op.effect = 'delete' OR rule.match_values IS NOT NULL) THEN true
-		ELSE sends_reference AND (rule.reference_path IS NOT NULL OR rule.body_match IS NOT NULL
-				OR position('{client_reference}' in concat(rule.match_values, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0)
+		ELSE sends_reference AND (rule.reference_path IS NOT NULL
+				OR position('{client_reference}' in concat(rule.body_match, rule.match_values, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0)
 			OR takes_key AND position('{idempotency_key}' in concat(rule.match_values, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0
 	END
 $$;
@@ -149,11 +149,18 @@ BEGIN
 	c := reconcile.capabilities(op);
 	SELECT l.* INTO rule FROM reconcile.lookup_rule l
 	 WHERE l.operation = op.operation AND NOT c.sends_reference AND l.kind <> 'replay_by_key'
-	   AND (l.reference_path IS NOT NULL OR l.body_match IS NOT NULL OR position('{client_reference}' in concat(l.path, l.body, l.match_values)) > 0)
+	   AND (l.reference_path IS NOT NULL OR position('{client_reference}' in concat(l.path, l.body, l.body_match, l.match_values)) > 0)
 	 ORDER BY l.position LIMIT 1;
 	IF rule.position IS NOT NULL THEN
 		PERFORM reconcile.refuse_definition(op.operation, format('is asked for by a reference in lookup rule %s, but the reference is not sent', rule.position),
 			'Put {client_reference} into path, headers or body_document, or set reference_body_path.');
+	END IF;
+	SELECT l.* INTO rule FROM reconcile.lookup_rule l
+	 WHERE l.operation = op.operation AND op.effect <> 'delete' AND position('{client_reference}' in l.body_match) = 0
+	 ORDER BY l.position LIMIT 1;
+	IF rule.position IS NOT NULL THEN
+		PERFORM reconcile.refuse_definition(op.operation, format('is recognised by body_match in lookup rule %s, which does not hold the reference', rule.position),
+			'Put {client_reference} into body_match: only a delete is recognised by what its path names.');
 	END IF;
 	IF EXISTS (SELECT FROM reconcile.poll_rule p WHERE p.operation = op.operation AND position('{artifact_id}' in concat(p.path, p.headers)) > 0)
 		AND op.artifact_path IS NULL AND op.artifact_header IS NULL
@@ -280,7 +287,7 @@ BEGIN
 		settled := ARRAY['what is still there was not deleted, ' || not_executed, 'what is gone was deleted if it had been seen before the send'];
 	ELSIF r.asks > 0 THEN
 		settled := ARRAY[CASE WHEN r.proves_presence THEN 'an object found settles it as succeeded' ELSE 'an object found is shown to a person' END,
-			coalesce(format('%s complete negative answers settle it as not executed, ', r.negatives) || not_executed, 'a negative answer settles nothing')];
+			coalesce(r.negatives || ' complete negative answers settle it as not executed, ' || not_executed, 'a negative answer settles nothing')];
 	END IF;
 	IF r.replays > 0 THEN
 		settled := settled || CASE op.key_replay WHEN 'stored_reply' THEN 'the repeated request gets the stored reply, which is read as the first one would have been'
