@@ -249,7 +249,7 @@ CREATE TABLE reconcile.lookup_rule (
 	CONSTRAINT lookup_rule_get CHECK (kind <> 'get_by_reference' OR (items_path IS NULL AND num_nonnulls(reference_path, body_match, match_values) > 0
 		AND (reference_path IS NULL OR body_match IS NULL) AND cardinality(absent_statuses) + (gone_path IS NOT NULL)::integer > 0)),
 	CONSTRAINT lookup_rule_replay CHECK (kind <> 'replay_by_key' OR num_nonnulls(body, items_path, reference_path, body_match, match_values, gone_path, paging_path) = 0),
-	CONSTRAINT lookup_rule_body_match CHECK (body_match ~ '\{[A-Za-z_]'),
+	CONSTRAINT lookup_rule_body_match CHECK (body_match ~ '\{[^{}]+\}'),
 	CONSTRAINT lookup_rule_reference_match CHECK (reference_match IN ('equals', 'contains')),
 	CONSTRAINT lookup_rule_match_values CHECK (jsonb_typeof(match_values) = 'object' AND match_values <> '{}'),
 	CONSTRAINT lookup_rule_unique_match CHECK (NOT match_is_unique OR (match_values IS NOT NULL AND created_path IS NOT NULL)),
@@ -307,7 +307,7 @@ COMMENT ON COLUMN reconcile.lookup_rule.canary IS
 	'Which object must be found by the same rule before a negative is believed: the newest accepted one, a fixed one (canary_reference), or none; without one a further negative is required.';
 COMMENT ON COLUMN reconcile.lookup_rule.canary_reference IS 'The client reference of an object that is always there.';
 COMMENT ON COLUMN reconcile.lookup_rule.window_pinned IS 'The window of this rule stays as it is, even if an object has been seen after it had closed.';
-COMMENT ON COLUMN reconcile.lookup_rule.body_match IS 'For bodies that are not JSON: text that must occur, holding {client_reference}; for a delete, what its path names.';
+COMMENT ON COLUMN reconcile.lookup_rule.body_match IS 'For bodies that are not JSON: text that must occur, holding {client_reference} or, for what is changed or deleted, the {payload key} that names it.';
 COMMENT ON COLUMN reconcile.lookup_rule.consistency_window IS 'The window of this lookup, where it differs from the provider''s.';
 COMMENT ON COLUMN reconcile.lookup_rule.min_negatives IS 'Negatives required at least; an assumed window needs two, and one more is asked while no known object proves the surface to work.';
 COMMENT ON COLUMN reconcile.lookup_rule.negative_spacing IS 'Pause between two required negatives.';

@@ -159,24 +159,6 @@ COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version
 CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
 
-CREATE FUNCTION reconcile.check_found_proves(op reconcile.operation) RETURNS void
-	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	IF op.method NOT IN ('POST', 'PUT') THEN
-		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: a % makes nothing that could be found', op.operation, op.method
-			USING ERRCODE = '22023', HINT = 'Without a lookup rule its unknown outcomes go to manual_review.';
-	END IF;
-	IF position('{client_reference}' in CASE op.method WHEN 'PUT' THEN split_part(op.path, '?', 1) ELSE op.path END) = 0 AND
-		(op.method = 'PUT' OR (op.reference_body_path IS NULL
-			AND position('{client_reference}' in op.headers::text || coalesce(op.body_template, '')) = 0)) THEN
-		RAISE EXCEPTION 'operation "%" cannot be looked up by reference: it does not send one', op.operation
-			USING ERRCODE = '22023', HINT = CASE op.method WHEN 'PUT' THEN 'A PUT must have {client_reference} in its path, so that what is found there is ours.'
-				ELSE 'Put {client_reference} into path, headers or body_template, or set reference_body_path.' END;
-	END IF;
-END $$;
-COMMENT ON FUNCTION reconcile.check_found_proves(reconcile.operation) IS
-	'Error 22023 unless an object found by the client reference proves that the operation was carried out.';
-
 CREATE FUNCTION reconcile.operation_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -198,9 +180,6 @@ BEGIN
 	END IF;
 	NEW.effect := coalesce(NEW.effect, CASE NEW.method WHEN 'DELETE' THEN 'delete' WHEN 'PATCH' THEN 'update' ELSE 'create' END);
 	PERFORM reconcile.check_header_names(NEW.headers);
-	IF EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = NEW.operation) THEN
-		PERFORM reconcile.check_found_proves(NEW);
-	END IF;
 	RETURN NEW;
 END $$;
 COMMENT ON FUNCTION reconcile.operation_changed() IS 'Trigger: counts the version of an operation; refuses what could not be sent or explained. SQLSTATE 55000 or 22023.';
@@ -210,7 +189,7 @@ CREATE TRIGGER operation_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.
 CREATE FUNCTION reconcile.lookup_rule_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	op reconcile.operation;
+	sample jsonb;
 	open_actions bigint;
 BEGIN
 	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.operation IS DISTINCT FROM OLD.operation THEN
@@ -226,20 +205,16 @@ BEGIN
 			RETURN OLD;
 		END IF;
 	END IF;
-	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = NEW.operation;
-	IF FOUND THEN				-- otherwise the foreign key speaks
-		PERFORM reconcile.check_found_proves(op);
-	END IF;
 	PERFORM reconcile.check_header_names(NEW.headers);
-	-- A question knows the reference only.
+	-- With something for every member of the payload that it names, a question can be made; what it proves is judged at commit.
 	IF NEW.path LIKE '/%' THEN	-- otherwise the constraint speaks
-		PERFORM reconcile.render(NEW.path, 'path', 'reference', '{}');
+		SELECT coalesce(jsonb_object_agg(k, 'x'), '{}') INTO sample FROM unnest(reconcile.payload_keys(concat(NEW.path, NEW.headers, NEW.body))) k;
+		PERFORM reconcile.render_question(NEW.path, NEW.headers, NEW.body, 'reference', sample, 'key', '{"artifact_id": "id", "since_unix": 0, "since_iso": "x", "until_unix": 0, "until_iso": "x"}');
 	END IF;
-	PERFORM reconcile.render_headers(NEW.headers, 'reference', '{}');
 	RETURN NEW;
 END $$;
 COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS
-	'Trigger: refuses questions that could not be made or whose answer would prove nothing (22023), and taking away a rule that actions rest on (55000).';
+	'Trigger: refuses questions that could not be made (22023), and taking away a rule that actions rest on (55000).';
 CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
 	FOR EACH ROW EXECUTE FUNCTION reconcile.lookup_rule_changed();
 

@@ -13,22 +13,20 @@ CREATE FUNCTION reconcile.payload_keys(template text) RETURNS text[]
 $$;
 COMMENT ON FUNCTION reconcile.payload_keys(text) IS 'The members of the payload that a template names.';
 
-CREATE FUNCTION reconcile.request_templates(op reconcile.operation) RETURNS text
-	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT concat_ws(E'\n', op.path, op.headers::text, op.body_template, op.body_document::text)
-$$;
-COMMENT ON FUNCTION reconcile.request_templates(reconcile.operation) IS 'All templates of an operation''s request, one after another: what they name is sent.';
-
 CREATE FUNCTION reconcile.asks_by_reference(op reconcile.operation, rule reconcile.lookup_rule, takes_key boolean, sends_reference boolean) RETURNS boolean
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE
 		WHEN rule.kind = 'replay_by_key' THEN false
 		-- What is changed or deleted has a name of its own, and the question names it too.
-		WHEN op.effect <> 'create' AND reconcile.payload_keys(op.path) && reconcile.payload_keys(concat(rule.path, rule.body_match, rule.match_values))
-			AND (op.effect = 'delete' OR rule.match_values IS NOT NULL) THEN true
+		WHEN op.effect <> 'create' AND reconcile.payload_keys(op.path) && reconcile.payload_keys(concat(rule.path, rule.match_values, rule.body_match))
+			AND (op.effect = 'delete' OR rule.match_values IS NOT NULL OR rule.body_match IS NOT NULL) THEN true
+		-- The reference names what is deleted only where the caller chooses it.
+		WHEN op.effect = 'delete' THEN op.reference_is_global AND position('{client_reference}' in op.path) > 0 AND position('{client_reference}' in rule.path) > 0
+		-- And only what is written into the object tells a change of it.
+		WHEN op.effect = 'update' AND op.reference_body_path IS NULL AND position('{client_reference}' in concat(op.body_template, op.body_document)) = 0 THEN false
 		ELSE sends_reference AND (rule.reference_path IS NOT NULL
-				OR position('{client_reference}' in concat(rule.body_match, rule.match_values, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0)
-			OR takes_key AND position('{idempotency_key}' in concat(rule.match_values, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0
+				OR position('{client_reference}' in concat(rule.match_values, rule.body_match, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0)
+			OR takes_key AND position('{idempotency_key}' in concat(rule.match_values, rule.body_match, CASE rule.kind WHEN 'get_by_reference' THEN rule.path END)) > 0
 	END
 $$;
 COMMENT ON FUNCTION reconcile.asks_by_reference(reconcile.operation, reconcile.lookup_rule, boolean, boolean) IS
@@ -38,9 +36,8 @@ CREATE FUNCTION reconcile.capabilities(op reconcile.operation, OUT returns_artif
 		OUT key_margin interval, OUT has_query boolean, OUT sends_reference boolean, OUT reference_queryable boolean, OUT needed interval)
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-	takes_key := op.key_body_path IS NOT NULL OR position('{idempotency_key}' in reconcile.request_templates(op)) > 0;
-	sends_reference := op.reference_body_path IS NOT NULL OR position('{client_reference}' in reconcile.request_templates(op)) > 0
-		OR takes_key AND op.key_format = 'reference';
+	takes_key := reconcile.takes_key(op);
+	sends_reference := reconcile.sends_reference(op) OR takes_key AND op.key_format = 'reference';
 	key_lifetime := CASE WHEN takes_key THEN op.key_lifetime END;
 	key_margin := op.key_margin;
 	SELECT count(*) > 0, coalesce(bool_or(reconcile.asks_by_reference(op, l, takes_key, sends_reference)), false)
@@ -121,12 +118,12 @@ BEGIN
 			WHEN rule.position IS NOT NULL THEN format('the replay_by_key of lookup rule %s', rule.position) END;
 		IF stray IS NULL THEN
 			SELECT format('lookup rule %s', l.position) INTO stray FROM reconcile.lookup_rule l
-			 WHERE l.operation = op.operation AND position('{idempotency_key}' in concat(l.path, l.headers, l.body, l.match_values)) > 0
+			 WHERE l.operation = op.operation AND position('{idempotency_key}' in concat(l.path, l.headers, l.body, l.match_values, l.body_match)) > 0
 			 ORDER BY l.position LIMIT 1;
 		END IF;
 		IF stray IS NULL THEN
 			SELECT format('response rule %s', r.position) INTO stray FROM reconcile.response_rule r
-			 WHERE r.operation = op.operation AND (r.applies_to <> 'any' OR r.class = 'key_mismatch') ORDER BY r.position LIMIT 1;
+			 WHERE r.operation = op.operation AND (r.applies_to <> 'any' AND op.effect = 'create' OR r.class = 'key_mismatch') ORDER BY r.position LIMIT 1;
 		END IF;
 		IF stray IS NOT NULL THEN
 			PERFORM reconcile.refuse_definition(op.operation, format('has no idempotency key in its request, but %s speaks of one', stray),
@@ -143,25 +140,28 @@ COMMENT ON FUNCTION reconcile.check_key(reconcile.operation) IS 'Error 22023 if 
 CREATE FUNCTION reconcile.check_rules(op reconcile.operation) RETURNS void
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-	c record;
+	c record := reconcile.capabilities(op);
 	rule reconcile.lookup_rule;
 BEGIN
-	c := reconcile.capabilities(op);
-	SELECT l.* INTO rule FROM reconcile.lookup_rule l
-	 WHERE l.operation = op.operation AND NOT c.sends_reference AND l.kind <> 'replay_by_key'
-	   AND (l.reference_path IS NOT NULL OR position('{client_reference}' in concat(l.path, l.body, l.body_match, l.match_values)) > 0)
-	 ORDER BY l.position LIMIT 1;
-	IF rule.position IS NOT NULL THEN
-		PERFORM reconcile.refuse_definition(op.operation, format('is asked for by a reference in lookup rule %s, but the reference is not sent', rule.position),
-			'Put {client_reference} into path, headers or body_document, or set reference_body_path.');
-	END IF;
-	SELECT l.* INTO rule FROM reconcile.lookup_rule l
-	 WHERE l.operation = op.operation AND op.effect <> 'delete' AND position('{client_reference}' in l.body_match) = 0
-	 ORDER BY l.position LIMIT 1;
-	IF rule.position IS NOT NULL THEN
-		PERFORM reconcile.refuse_definition(op.operation, format('is recognised by body_match in lookup rule %s, which does not hold the reference', rule.position),
-			'Put {client_reference} into body_match: only a delete is recognised by what its path names.');
-	END IF;
+	FOR rule IN SELECT l.* FROM reconcile.lookup_rule l WHERE l.operation = op.operation AND l.kind <> 'replay_by_key' ORDER BY l.position LOOP
+		IF NOT c.sends_reference AND op.effect <> 'delete'
+			AND (rule.reference_path IS NOT NULL OR position('{client_reference}' in concat(rule.path, rule.body, rule.match_values, rule.body_match)) > 0) THEN
+			PERFORM reconcile.refuse_definition(op.operation, format('is asked for by a reference in lookup rule %s, but the reference is not sent', rule.position),
+				'Put {client_reference} into path, headers, body_document or body_template, or set reference_body_path.');
+		END IF;
+		IF op.effect <> 'create' AND NOT reconcile.asks_by_reference(op, rule, c.takes_key, c.sends_reference) THEN
+			PERFORM reconcile.refuse_definition(op.operation, format('is %s, but lookup rule %s does not ask for what its path names',
+					CASE op.effect WHEN 'delete' THEN 'a delete' ELSE 'an update' END, rule.position),
+				CASE op.effect WHEN 'delete' THEN 'Name it by the same member of the payload in both paths.'
+					ELSE 'Name it by the same member of the payload in both paths, and say in match_values what it must then be; or write the reference into it.' END);
+		END IF;
+		-- What another PUT has written over is absent too.
+		IF op.effect = 'create' AND op.method = 'PUT' AND rule.absence_proves AND position('{client_reference}' in split_part(op.path, '?', 1)) = 0
+			AND position('{idempotency_key}' in split_part(op.path, '?', 1)) = 0 THEN
+			PERFORM reconcile.refuse_definition(op.operation, format('is a PUT to a place that is not its own, so absence in lookup rule %s proves nothing', rule.position),
+				'Put {client_reference} or {idempotency_key} into its path, or set absence_proves to false.');
+		END IF;
+	END LOOP;
 	IF EXISTS (SELECT FROM reconcile.poll_rule p WHERE p.operation = op.operation AND position('{artifact_id}' in concat(p.path, p.headers)) > 0)
 		AND op.artifact_path IS NULL AND op.artifact_header IS NULL
 		AND NOT EXISTS (SELECT FROM reconcile.response_rule r WHERE r.operation = op.operation AND r.artifact_path IS NOT NULL)
@@ -178,6 +178,9 @@ DECLARE
 	c record;
 	missing text[];
 BEGIN
+	IF op.method = 'DELETE' AND op.effect <> 'delete' THEN
+		PERFORM reconcile.refuse_definition(op.operation, format('is a DELETE, but its effect is %s', op.effect), 'Set effect to delete.');
+	END IF;
 	PERFORM reconcile.check_key(op);
 	PERFORM reconcile.check_rules(op);
 	IF op.claims IS NULL THEN
@@ -287,7 +290,7 @@ BEGIN
 		settled := ARRAY['what is still there was not deleted, ' || not_executed, 'what is gone was deleted if it had been seen before the send'];
 	ELSIF r.asks > 0 THEN
 		settled := ARRAY[CASE WHEN r.proves_presence THEN 'an object found settles it as succeeded' ELSE 'an object found is shown to a person' END,
-			coalesce(r.negatives || ' complete negative answers settle it as not executed, ' || not_executed, 'a negative answer settles nothing')];
+			coalesce(format('%s complete negative answers settle it as not executed, ', r.negatives) || not_executed, 'a negative answer settles nothing')];
 	END IF;
 	IF r.replays > 0 THEN
 		settled := settled || CASE op.key_replay WHEN 'stored_reply' THEN 'the repeated request gets the stored reply, which is read as the first one would have been'

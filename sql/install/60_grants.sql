@@ -35,7 +35,8 @@ GRANT reconcile_operator TO reconcile_admin;
 GRANT SELECT ON reconcile.transition_rule, reconcile.action_status, reconcile.action_history, reconcile.unresolved
 	TO reconcile_reader, reconcile_submitter;
 GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name), reconcile.receipt(uuid),
-	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval) TO reconcile_reader, reconcile_submitter;
+	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval),
+	reconcile.preview(uuid), reconcile.preview(text, jsonb, text) TO reconcile_reader, reconcile_submitter;
 
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
 	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,

@@ -43,6 +43,8 @@ INSERT INTO called VALUES
 	('new_action_id()', 'uuid'),
 	('capability_tier(returns_artifact boolean, takes_key boolean, key_lifetime interval, key_margin interval, has_query boolean, reference_queryable boolean, key_age interval DEFAULT ''00:00:00''::interval, needed interval DEFAULT ''00:00:00''::interval)', 'reconcile.tier'),
 	('define_provider(profile jsonb, overrides jsonb DEFAULT NULL::jsonb, INOUT provider text DEFAULT NULL::text, OUT profile_version integer, OUT operations text[], OUT changed text[])', 'record'),
+	('preview(action_id uuid)', 'TABLE(part text, method text, url text, headers jsonb, body text, note text)'),
+	('preview(operation text, payload jsonb DEFAULT NULL::jsonb, client_reference text DEFAULT NULL::text)', 'TABLE(part text, method text, url text, headers jsonb, body text, note text)'),
 	('adopt_profile(profile text, overrides jsonb DEFAULT NULL::jsonb, INOUT provider text DEFAULT NULL::text, OUT profile_version integer, OUT operations text[], OUT changed text[])', 'record'),
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END

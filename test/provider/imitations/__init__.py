@@ -13,7 +13,6 @@ def load(scenario):
     name = scenario.spec.get("imitate")
     if name is None:
         return Api(scenario)
-    module = name.replace("-", "_")
-    if module not in NAMES:
+    if name not in NAMES:
         raise ValueError("no imitation of %r; one of %s" % (name, ", ".join(NAMES)))
-    return importlib.import_module("imitations." + module).Imitation(scenario)
+    return importlib.import_module("imitations." + name).Imitation(scenario)
