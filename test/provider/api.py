@@ -14,7 +14,7 @@ from replies import Reply, empty_reply, json_reply, page_reply, phrase
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS", "PROPFIND", "REPORT")
 DELETE_SPEC = {"delete", "not_found"}
-API_SPEC = KEY_SPEC | LIST_SPEC | JOB_SPEC | DELETE_SPEC
+API_SPEC = KEY_SPEC | LIST_SPEC | JOB_SPEC | DELETE_SPEC | {"search_lag_s"}
 
 
 def dig(value, path):
@@ -50,6 +50,14 @@ class Api:
     def dedupes(self):
         return any(name in self.spec for name in KEY_SPEC)
 
+    def fingerprint(self, request):
+        """What must be the same for a key to be used again."""
+        return (request.method, request.path, request.body_sha256)
+
+    def key_scope(self, request):
+        """Keys are the same only within this."""
+        return None
+
     def key_lifetime(self):
         return self.spec.get("key_lifetime_s")
 
@@ -64,6 +72,14 @@ class Api:
             return natural
         ref = dig(request.parsed(), self.spec.get("ref_key", "ref").split("."))
         return ref if ref is None or isinstance(ref, str) else json.dumps(ref)
+
+    def collection(self, request):
+        """Where the object of a write belongs."""
+        return self.scenario.resource(request.path)[0]
+
+    def is_natural(self, request):
+        """Does the path name one object?"""
+        return self.scenario.resource(request.path)[1] is not None
 
     # -- writes ------------------------------------------------------------
 
@@ -95,7 +111,7 @@ class Api:
     def defers(self, request):
         return "accept" in self.spec
 
-    def committed(self, effect):
+    def committed(self, effect, request):
         """A write was executed: what else changes by it."""
         if effect["method"] == "DELETE" and "delete" in self.spec:
             for other in self.scenario.known(effect["ref"]):
@@ -129,6 +145,8 @@ class Api:
         resource, ident, _ = self.scenario.resource(request.path)
         if ident is None:
             found = self.scenario.visible(resource, asked_reference(request))
+            if request.method == "POST":
+                found = self.searchable(found)
             reply = list_reply(self.spec, request, found, self.shown,
                                step.get("incomplete"))
             self.scenario.shift(self.spec.get("shift_per_page", 0))
@@ -148,6 +166,11 @@ class Api:
             text = body if isinstance(body, str) else json.dumps(body)
             return Reply(200, text.encode(), kind=last["content_type"] or "text/plain")
         return json_reply(200, self.shown(last))
+
+    def searchable(self, effects):
+        """What a search shows of what lists show: its index may lag behind."""
+        at = time.time() - self.spec.get("search_lag_s", 0)
+        return [e for e in effects if e["visible_at"] <= at]
 
     def page(self, request):
         """The number of the page a read asks for, or None."""

@@ -78,6 +78,7 @@ Scenario keys
     next_url            absolute (default) | relative
     has_more            true: "has_more" in the body
     order               oldest (default) | newest, first
+    search_lag_s        searches show effects so much later than lists do
     preload             objects of other people: so many, or a list of
                         {"id","ref","body","resource","age_s","deleted"}; further
                         keys are members of the object, as {"pull_request":{}}

@@ -15,9 +15,9 @@ REPLAYED = ("Idempotent-Replayed", "true")
 class Entry:
     """The first request with a key, and what became of it."""
 
-    def __init__(self, key, request):
-        self.key = key
-        self.fingerprint = request.fingerprint()
+    def __init__(self, key, request, fingerprint):
+        self.scoped, self.key = key, key[1]
+        self.request, self.fingerprint = request, fingerprint
         self.first_at = time.time()
         self.effect_id = request.effect_id
         self.executed = self.finished = False
@@ -46,25 +46,32 @@ class Keys:
             return None
         return entry
 
-    def reserve(self, key, request):
+    def reserve(self, key, request, fingerprint):
         """The request becomes the first with this key."""
-        request.entry = self.entries[key] = Entry(key, request)
+        request.entry = self.entries[key] = Entry(key, request, fingerprint)
 
     def drop(self, request):
         """The request was not executed, and the key is as good as new."""
         entry = request.entry
-        if entry is not None and self.entries.get(entry.key) is entry:
-            del self.entries[entry.key]
+        if entry is not None and self.entries.get(entry.scoped) is entry:
+            del self.entries[entry.scoped]
 
     def answered(self, request, reply, executed, later, keeps_failures):
         """A step has decided what the first request is told."""
         entry = request.entry
+        if entry.finished and not entry.executed:
+            return              # refused, and that is what is remembered
         entry.reply = reply
         entry.executed = entry.executed or executed
         if entry.executed or (reply.status >= 500 and keeps_failures and not later):
             entry.finished = True
         elif not later:
             self.drop(request)
+
+    def refused(self, request, reply):
+        """A refusal that counts as the outcome of the key."""
+        request.entry.reply = reply
+        request.entry.finished = True
 
     def committed(self, request):
         entry = request.entry
@@ -92,7 +99,7 @@ def written_key(spec, request, dig):
 def repeated(api, spec, entry, request):
     """The answer to a key that is known already."""
     replay = spec.get("key_replay", "stored_reply")
-    if entry.fingerprint != request.fingerprint() and \
+    if entry.fingerprint != api.fingerprint(request) and \
             spec.get("key_mismatch", "refuse") == "refuse":
         request.key_outcome = "mismatch"
         return json_reply(422, error("key_mismatch", "key used with another request",

@@ -45,8 +45,9 @@ class Request:
         self.answer_status = None
         self.reply = None           # what the API answers, once that is known
         self.entry = None           # of the key this request was the first with
-        self.job_id = None
-        self.object = None          # what an imitation makes of a write
+        self.job_id = self.page_number = None
+        self.object = None          # what an imitation makes of a write,
+        self.change = None          # and what else it changes
         self._parsed = None
 
     def header(self, name):
@@ -67,10 +68,6 @@ class Request:
 
     def forget_parsed(self):
         self._parsed = None
-
-    def fingerprint(self):
-        """What must be the same for a key to be used again."""
-        return (self.method, self.path, self.body_sha256)
 
     def prefix(self):
         """/s/SCENARIO, if the client said so."""
@@ -115,6 +112,7 @@ class Scenario:
     def _clear(self):
         self.requests, self.effects = [], []
         self.by_ref, self.by_id = {}, {}
+        self.kept = {}              # what an imitation wants to remember
         self.keys.forget()
         self.jobs.forget()
         self.counts = {"requests": 0, "deliveries": 0, "complete_writes": 0,
@@ -278,13 +276,16 @@ class Scenario:
         with self.changed:
             deduped = request.key is not None and self.api.dedupes()
             if deduped:
-                entry = self.keys.find(request.key, self.api.key_lifetime())
+                scoped = (self.api.key_scope(request), request.key)
+                entry = self.keys.find(scoped, self.api.key_lifetime())
                 if entry is not None:
                     return self.api.repeat(entry, request)
             refused = self.api.check(request)
-            if refused is None and deduped:
+            if deduped and (refused is None or refused.stored):
                 request.key_outcome = "new"
-                self.keys.reserve(request.key, request)
+                self.keys.reserve(scoped, request, self.api.fingerprint(request))
+                if refused is not None:
+                    self.keys.refused(request, refused)
             return refused
 
     def answered(self, request, reply, executed, later):
@@ -322,8 +323,8 @@ class Scenario:
             lag = self.spec.get("visibility_lag_s", 0)
         effect = {"id": request.effect_id, "ref": request.ref, "body": body,
                   "method": request.method, "request": request.n,
-                  "resource": self.resource(request.path)[0],
-                  "natural": self.resource(request.path)[1] is not None,
+                  "resource": self.api.collection(request),
+                  "natural": self.api.is_natural(request),
                   "content_type": request.header("content-type"),
                   "received_at": request.read_at or request.at,
                   "committed_at": now, "visible_at": now + lag, "created": now,
@@ -333,7 +334,7 @@ class Scenario:
             self.effects.append(effect)
             self.by_ref.setdefault(request.ref, []).append(effect)
             self.by_id.setdefault(request.effect_id, []).append(effect)
-            self.api.committed(effect)
+            self.api.committed(effect, request)
             if request.entry is not None:
                 self.keys.committed(request)
             self._count("effects")

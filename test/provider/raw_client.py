@@ -161,7 +161,7 @@ class ProviderTest(unittest.TestCase):
         text = data.decode("utf-8")
         if answer.headers.get_content_type() == "application/json" and text:
             text = json.loads(text)
-        return answer.status, answer.headers, text or None
+        return answer.status, answer.headers, None if text == "" else text
 
     def ledger(self):
         return self.call("GET", "/ledger/" + self.name)

@@ -12,6 +12,7 @@ class Reply:
     def __init__(self, status, body=b"", headers=(), kind=JSON):
         self.status, self.body = status, body
         self.headers, self.kind = list(headers), kind
+        self.stored = False         # a refusal that is kept for the key
 
     def again(self, *headers):
         """The same reply with more headers."""

@@ -152,6 +152,10 @@ class Lists(ApiTest):
         self.post("mine")
         self.assertEqual(self.refs("/effects"), [])
         self.assertEqual(self.ask("POST", "/effects/search", {})[2]["data"], [])
+        self.again(search_lag_s=60)
+        self.post("mine")
+        self.assertEqual(self.refs("/effects"), ["mine"])
+        self.assertEqual(self.ask("POST", "/effects/search", {})[2]["data"], [])
 
 
 class Keys(ApiTest):

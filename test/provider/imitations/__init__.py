@@ -13,6 +13,7 @@ def load(scenario):
     name = scenario.spec.get("imitate")
     if name is None:
         return Api(scenario)
-    if name not in NAMES:
+    module = name.replace("-", "_")
+    if module not in NAMES:
         raise ValueError("no imitation of %r; one of %s" % (name, ", ".join(NAMES)))
-    return importlib.import_module("imitations." + name).Imitation(scenario)
+    return importlib.import_module("imitations." + module).Imitation(scenario)
