@@ -75,3 +75,17 @@ GRANT EXECUTE ON FUNCTION reconcile.adopt_profile(text, jsonb, text), reconcile.
 	reconcile.apply_rules(text, jsonb), reconcile.apply_facts(text, jsonb),
 	reconcile.check_definition(reconcile.operation), reconcile.check_key(reconcile.operation), reconcile.check_rules(reconcile.operation),
 	reconcile.refuse_definition(text, text, text) TO reconcile_admin;
+
+-- Measuring and rehearsing: an admin's; what they found is for readers.
+GRANT SELECT ON reconcile.window_report, reconcile.window_violation, reconcile.self_test_result TO reconcile_reader;
+GRANT EXECUTE ON FUNCTION reconcile.window_plot(text), reconcile.plot_time_axis(timestamptz, timestamptz), reconcile.window_of(text),
+	reconcile.drill_state(uuid[]), reconcile.self_test_plan(text), reconcile.self_test_findings(text, uuid, uuid, uuid) TO reconcile_reader;
+GRANT INSERT, DELETE ON reconcile.self_test_result TO reconcile_admin;
+GRANT EXECUTE ON PROCEDURE reconcile.require_commit(text),
+	reconcile.measure_window(text, integer, integer, jsonb, boolean, numeric, interval, integer, interval, interval, boolean),
+	reconcile.self_test(text, jsonb, boolean, interval, uuid, integer) TO reconcile_admin;
+GRANT EXECUTE ON FUNCTION reconcile.await_engine(interval), reconcile.is_over(timestamptz), reconcile.submit_drill(text, jsonb, text),
+	reconcile.drill_payload(text, jsonb), reconcile.measure_begin(text, integer, integer, jsonb, numeric, interval),
+	reconcile.measure_step(text, jsonb, integer, integer, boolean, uuid[], text), reconcile.measure_end(text, uuid[], integer, numeric, boolean),
+	reconcile.self_test_begin(text, jsonb, interval), reconcile.self_test_step(text, jsonb, boolean, uuid, uuid, uuid),
+	reconcile.self_test_end(uuid, text, boolean, text, uuid, uuid, uuid) TO reconcile_admin;

@@ -19,3 +19,4 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.incident_incident_id_seq',
 SELECT pg_catalog.pg_extension_config_dump('reconcile.window_sample', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.window_sample_sample_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.clock', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.self_test_result', '');
