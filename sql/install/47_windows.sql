@@ -140,12 +140,12 @@ BEGIN
 		WHEN p.window_pinned OR coalesce(rule.window_pinned, false) THEN 'pinned'
 		WHEN new_us = old_us THEN 'wide enough'
 		ELSE 'widened' END;
-	-- Whatever the window rested on has turned out wrong, so that two negatives are asked for from now on.
+	-- From now on it rests on what was observed; a profile that says less does not take that back.
 	IF outcome = 'widened' AND own THEN
-		UPDATE reconcile.lookup_rule l SET consistency_window = new_us * interval '1 microsecond', window_source = 'assumed'
+		UPDATE reconcile.lookup_rule l SET consistency_window = new_us * interval '1 microsecond', window_source = 'measured'
 		 WHERE l.operation = a.operation AND l.position = $2;
 	ELSIF outcome = 'widened' THEN
-		UPDATE reconcile.provider x SET consistency_window = new_us * interval '1 microsecond', window_source = 'assumed'
+		UPDATE reconcile.provider x SET consistency_window = new_us * interval '1 microsecond', window_source = 'measured'
 		 WHERE x.provider = a.provider;
 	END IF;
 	seen := jsonb_strip_nulls(jsonb_build_object('position', $2, 'lag_us', $3, 'outcome', outcome,
@@ -162,7 +162,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.note_window_violation(uuid, integer, bigint) IS
 	'An object that this lookup rule had not shown in time was seen, so many microseconds after the end of its attempt: opens the incident and widens the window to twice that lag, never narrower and not if it is pinned. '
-	'A window widened so is assumed. Once per action and rule; false if the window''s row was locked by somebody, then it is to be called again. Errors: 42704 no such action, 22023 no lag.';
+	'A window widened so counts as measured. Once per action and rule; false if the window''s row was locked by somebody, then it is to be called again. Errors: 42704 no such action, 22023 no lag.';
 
 -- ---------------------------------------------------------------- what was measured
 
@@ -379,8 +379,8 @@ END $$;
 COMMENT ON FUNCTION reconcile.measure_end(text, uuid[], integer, numeric, boolean) IS
 	'The end of measure_window(): what the probes say, in words, and the change of the window if it is wanted, allowed and warranted.';
 
-CREATE FUNCTION reconcile.measure_begin(operation text, samples integer, concurrency integer, payload jsonb, safety numeric, max_duration interval,
-		OUT payload jsonb, OUT until timestamptz)
+CREATE FUNCTION reconcile.measure_begin(operation text, samples integer, concurrency integer, INOUT payload jsonb, safety numeric, max_duration interval,
+		OUT until timestamptz)
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	w record;

@@ -169,8 +169,7 @@ END $$;
 COMMENT ON FUNCTION reconcile.self_test_findings(text, uuid, uuid, uuid) IS
 	'What the three drills of an operation show, as rows for self_test_result. NULL for a drill that was not made.';
 
-CREATE FUNCTION reconcile.self_test_begin(operation text, payload jsonb, max_duration interval,
-		OUT payload jsonb, OUT until timestamptz, OUT reason text)
+CREATE FUNCTION reconcile.self_test_begin(operation text, INOUT payload jsonb, max_duration interval, OUT until timestamptz, OUT reason text)
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -186,7 +185,7 @@ BEGIN
 	IF $3 IS NULL OR extract(epoch FROM $3) < extract(epoch FROM plan.needed) THEN
 		RAISE EXCEPTION 'a self-test of operation "%" may take %, longer than max_duration', $1, reconcile.duration_text(plan.needed)
 			USING ERRCODE = '22023', DETAIL = 'It waits for the end of an attempt, late arrival, the longest window of its lookups, and repeated negatives.',
-			HINT = format('Pass max_duration => %L.', plan.needed::text);
+			HINT = format('Pass max_duration => ''%s s''.', extract(epoch FROM plan.needed)::integer);
 	END IF;
 	until := clock_timestamp() + $3;
 	IF o.effect <> 'create' THEN
@@ -255,7 +254,8 @@ BEGIN
 	  FROM reconcile.self_test_findings($2, $5, $6, $7) f
 	  JOIN reconcile.operation o ON o.operation = $2
 	  LEFT JOIN reconcile.action a ON a.action_id = f.action_id;
-	SELECT array_agg(format('%s: %s %s: %s', r.scenario, r.capability, CASE r.held WHEN true THEN 'held' WHEN false THEN 'DID NOT HOLD' ELSE '-' END, r.detail)
+	SELECT array_agg(format('%s, %s: %s', r.scenario, r.capability, CASE r.held WHEN true THEN 'held: ' || r.detail
+				WHEN false THEN format('DID NOT HOLD: expected: %s; seen: %s', r.expected, r.detail) ELSE r.detail END)
 			ORDER BY array_position('{probe,answer_lost,request_lost}', r.scenario), r.ctid),
 			CASE WHEN count(r.held) > 0 THEN count(*) FILTER (WHERE NOT r.held) END
 	  INTO lines, failed FROM reconcile.self_test_result r WHERE r.run = $1;

@@ -49,10 +49,10 @@ INSERT INTO called VALUES
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END
 	FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace$$, 'SELECT * FROM called', 'every call of the interface is there, with its arguments and result');
-SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p'$$, $$VALUES ('run')$$,
-	'run is the one procedure');
+SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' ORDER BY 1$$, ARRAY['measure_window', 'require_commit', 'run', 'self_test'],
+	'three procedures, and what two of them begin with');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' AND (prosecdef OR proconfig IS NOT NULL)$$,
-	'which has neither SET nor SECURITY DEFINER, for it commits');
+	'which have neither SET nor SECURITY DEFINER, for they commit');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i'
 	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice', 'capability_tier')$$,
 	'what follows from its arguments alone is immutable');
@@ -82,7 +82,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade'], 'there are six views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation'], 'there are eight views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

@@ -4,14 +4,14 @@ SELECT plan(30);
 
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
-	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview'], 'only these functions run with the rights of their owner');
+	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
 SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND setting ~ '^search_path=' AND setting <> 'search_path=pg_catalog, pg_temp'$$, 'and of no other');
 SELECT is_empty($$SELECT p.oid::regprocedure, t.typname FROM pg_proc p JOIN pg_type t ON t.oid = ANY (proargtypes) WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND t.typname IN ('regclass', 'regproc', 'regprocedure', 'regtype', 'cstring', 'internal', 'anyelement')$$, 'none of them is handed something to run');
-SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'reconcile'::regnamespace AND lanname = 'plpgsql'
+SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'reconcile'::regnamespace AND lanname = 'plpgsql' AND prokind = 'f'
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'so has every function in PL/pgSQL');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND proleakproof
 	AND proname !~ '^(standing|intent_fingerprint)_(eq|ne|lt|le|gt|ge|cmp|hash|hash_extended)$'$$, 'only comparisons are leakproof');
@@ -80,7 +80,7 @@ SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attem
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
 	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.poll_rule', 'reconcile.profile_fact', 'reconcile.provider_override',
 		'reconcile.action', 'reconcile.attempt', 'reconcile.incident', 'reconcile.incident_incident_id_seq', 'reconcile.window_sample', 'reconcile.window_sample_sample_id_seq',
-		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock'], 'a dump carries the definitions and what happened');
+		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock', 'reconcile.self_test_result'], 'a dump carries the definitions and what happened');
 SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('arming', 'profile_catalog')
 	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming and the catalogue');
 SELECT * FROM finish();
