@@ -86,3 +86,27 @@ SELECT pg_temp.refusal(format('SELECT reconcile.render_json(%L, %L, ''r'')', b, 
 SELECT count(*) AS bodies, bool_and(reconcile.render_json(b, p, 'r') #>> p = 'r') AS carried
 FROM unnest(ARRAY['{}', '{"a": {}}', '{"a": {"b": 1}}', '{"a": {"b": {"c": null}}}', '{"b": [1], "a": {"z": [2]}}']::jsonb[]) b,
 	unnest('{a/b,c,a/y/x/w,0,-1/0}'::text[]) q, string_to_array(q, '/') p;
+
+-- nested values: the exact key wins, then the dots lead inside
+SELECT render('/{a.b}/{c.d.e}/{f.g.h}', 'path', 'r', '{"a.b": "exact", "a": {"b": "nested"}, "c": {"d": {"e": 1}}, "f": {"g.h": true}}');
+SELECT render('{a.} {.a} {a..b} {a.b?} {a?} {?}', 'text', 'r', '{}') AS no_names;
+SELECT pg_temp.refusal(format('SELECT reconcile.render(''{a.b}'', ''text'', ''r'', %L)', p))
+FROM unnest('{"{\"a\": 1}","{\"a\": {\"b\": null}}","{\"a\": {\"b\": {}}}","{\"a\": [{\"b\": 1}]}"}'::text[]) WITH ORDINALITY AS x(p, n) ORDER BY n;
+SELECT pg_temp.refusal(format('SELECT reconcile.render(''/x{a?}'', %L, ''r'', ''{"a": 1}'')', p)) FROM unnest('{path,header}'::text[]) p;
+-- dots that are written otherwise are the same segment
+SELECT t AS template, pg_temp.refusal(format('SELECT reconcile.render(%L, ''path'', ''.'', ''{}'')', t)) AS refusal
+FROM unnest(ARRAY['/%2e%2E/x', '/x/.%2e', '/x/%2E?y', '/x/%2e{client_reference}/y', '/x/{client_reference}%2E']) WITH ORDINALITY AS x(t, n) ORDER BY n;
+SELECT render('/%2e%2e%2e/%2ex/%252e', 'path', 'r', '{}');
+-- limits of the parts
+SELECT p AS part, n, pg_temp.refusal(format('SELECT length(reconcile.render(''/{a}'', %L, ''r'', jsonb_build_object(''a'', repeat(''x'', %s))))', p, n - 1)) ~ '^ACCEPTED' AS accepted
+FROM (VALUES ('path', 8000), ('header', 8000), ('text', 1048576), ('json', 1048576), ('form', 1048576)) x(p, most), generate_series(most, most + 1) n ORDER BY most, p, n;
+SELECT pg_temp.refusal($$SELECT reconcile.render('/{a}', 'path', 'r', jsonb_build_object('a', repeat('ü', 1400)))$$);
+SELECT pg_temp.refusal($$SELECT reconcile.render('{a}', 'header', 'r', jsonb_build_object('a', repeat('x', 8001)))$$);
+SELECT pg_temp.refusal($$SELECT reconcile.render('{a}', 'text', 'r', jsonb_build_object('a', repeat('x', 1048577)))$$);
+-- the credential is named by the template alone
+SELECT render_headers('{"Authorization": "Bearer {credential}", "X-A": "{a}"}', 'r', '{"credential": "theirs", "a": "{credentials}"}');
+SELECT pg_temp.refusal(format('SELECT reconcile.render(%L, ''header'', ''r'', %L)', t, p)) FROM (VALUES
+	(1, '{a}', '{"a": "{credential}"}'), (2, '{a}dential}', '{"a": "{cre"}'), (3, '{credential}{a}', '{"a": "x{credential}"}')) AS x(n, t, p) ORDER BY n;
+SELECT render('/{credential}', 'path', 'r', '{"credential": "of the payload"}');
+-- no key where none can be
+SELECT pg_temp.refusal($$SELECT reconcile.render('/{idempotency_key}', 'path', 'r', '{"idempotency_key": "theirs"}')$$);

@@ -48,14 +48,11 @@ interpolate(const char *text, int length, const ArValues *values, JsonbValue *re
 
 		if (piece.is_name)
 		{
-			JsonbValue	found;
+			JsonbValue	found = {.type = jbvNull};
 
-			if (!find_value(values, &piece, &found))
-			{
-				if (piece.is_optional)
-					return false;
-				refuse_missing(values, &piece, ar_template_problem_text(AR_TEMPLATE_NO_VALUE));
-			}
+			/* A null can no more stand in a text than a value that is not there. */
+			if ((!find_value(values, &piece, &found) || found.type == jbvNull) && piece.is_optional)
+				return false;
 			if (!ar_template_scalar(&found, &value))
 				refuse_missing(values, &piece, ar_template_problem_text(AR_TEMPLATE_NO_VALUE));
 		}

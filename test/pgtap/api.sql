@@ -46,6 +46,11 @@ INSERT INTO called VALUES
 	('preview(action_id uuid)', 'TABLE(part text, method text, url text, headers jsonb, body text, note text)'),
 	('preview(operation text, payload jsonb DEFAULT NULL::jsonb, client_reference text DEFAULT NULL::text)', 'TABLE(part text, method text, url text, headers jsonb, body text, note text)'),
 	('adopt_profile(profile text, overrides jsonb DEFAULT NULL::jsonb, INOUT provider text DEFAULT NULL::text, OUT profile_version integer, OUT operations text[], OUT changed text[])', 'record'),
+	('make_identifier(action_id uuid, generation integer, format text)', 'text'),
+	('takes_key(op reconcile.operation)', 'boolean'),
+	('sends_reference(op reconcile.operation)', 'boolean'),
+	('render_request(op reconcile.operation, client_reference text, payload jsonb, idempotency_key text DEFAULT NULL::text, OUT path text, OUT headers text[], OUT body text)', 'record'),
+	('render_question(path text, headers jsonb, body jsonb, client_reference text, payload jsonb, idempotency_key text, extra jsonb, OUT path text, OUT headers text[], OUT body text)', 'record'),
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END
 	FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace$$, 'SELECT * FROM called', 'every call of the interface is there, with its arguments and result');
@@ -54,7 +59,8 @@ SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pr
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' AND (prosecdef OR proconfig IS NOT NULL)$$,
 	'which have neither SET nor SECURITY DEFINER, for they commit');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i'
-	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice', 'capability_tier')$$,
+	AND proname IN ('delivery', 'acceptance', 'resolved_status', 'standing', 'fold', 'intent_fingerprint', 'advice', 'capability_tier', 'make_identifier', 'takes_key', 'sends_reference')
+	OR pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i' AND proname ~ '^(try_)?render(_|$)' AND proname <> 'try_render_lookup'$$,
 	'what follows from its arguments alone is immutable');
 
 -- What is read.
