@@ -111,6 +111,10 @@ class Api:
     def defers(self, request):
         return "accept" in self.spec
 
+    def effective(self, request):
+        """Did the execution change anything?"""
+        return True
+
     def committed(self, effect, request):
         """A write was executed: what else changes by it."""
         if effect["method"] == "DELETE" and "delete" in self.spec:

@@ -65,6 +65,9 @@ Scenario keys
     ref_header, ref_regex           or in this header, or group 1 in the body
     ref_suffix          cut off a natural id (".ics")
     echo_body           GET of one object answers the body it was written with
+    upstream            http URL of a real server: requests are passed on to it,
+                        "commit" says when; an effect is what it answers below
+                        300.  ref_suffix and ref_key tell the reference
     imitate             play a real API instead: the name of a module in
                         imitations/, whose text is its manual
   Lists

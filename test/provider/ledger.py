@@ -46,6 +46,7 @@ class Request:
         self.reply = None           # what the API answers, once that is known
         self.entry = None           # of the key this request was the first with
         self.job_id = self.page_number = None
+        self.executing = False      # no longer only planned
         self.object = None          # what an imitation makes of a write,
         self.change = None          # and what else it changes
         self._parsed = None
@@ -298,8 +299,11 @@ class Scenario:
     def execute(self, request, lag=None):
         """Do what a write asks for, or take it on as a job."""
         with self.changed:
+            request.executing = True
             self.reply_of(request)
-            if self.api.defers(request):
+            if not self.api.effective(request):
+                self.keys.drop(request)
+            elif self.api.defers(request):
                 self.jobs.start(request, lag)
                 if request.entry is not None:
                     self.keys.committed(request)

@@ -22,7 +22,7 @@ STEP_KEYS = {
 SCENARIO_KEYS = {
     "visibility_lag_s", "write", "write_default", "write_mix", "read",
     "read_default", "read_mix", "seed", "own_port", "rcvbuf", "ref_key",
-    "ref_header", "ref_regex", "ref_suffix", "echo_body", "imitate"} | API_SPEC
+    "ref_header", "ref_regex", "ref_suffix", "echo_body", "imitate", "upstream"} | API_SPEC
 CHOICES = {
     "accept_then": {"close", "reset"}, "commit": {"before", "after_hold", "after", "never"},
     "then": {"answer", "close", "reset", "hang", "raw"},

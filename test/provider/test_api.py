@@ -390,6 +390,26 @@ class JobsAndDeletes(ApiTest):
         self.assertEqual((status, headers["Content-Type"]), (404, "text/html"))
         self.assertIn("<h1>404", body)
 
+    def test_a_server_behind(self):
+        behind = self.again(delete={})
+        url = "http://127.0.0.1:%d/s/%s" % (behind["http"], self.name)
+        name = self.name
+        self.again(upstream=url, ref_suffix=".ics",
+                   write=[{"then": "close"}, {}, {"then": "close", "commit": "never"}])
+        with self.assertRaises(OSError):
+            self.ask("PUT", "/effects/e1.ics", "text", {"X-More": "1"})
+        self.assertEqual(self.ask("DELETE", "/effects/never.ics")[0], 404)
+        with self.assertRaises(OSError):
+            self.ask("PUT", "/effects/e2.ics", "text")
+        self.assertEqual(self.ask("GET", "/effects/e1.ics?x=1")[2]["body"], "text")
+        self.assertEqual([e["ref"] for e in self.counts(3, 1)["effects"]], ["e1"])
+        self.assertEqual(self.ask("POST", "/effects", "metadata[r]=7", {
+            "Content-Type": "application/x-www-form-urlencoded"})[0], 201)
+        self.name = name
+        ledger = self.counts(3, 2)
+        self.assertIn(["X-More", "1"], ledger["requests"][0]["headers"])
+        self.assertEqual([r["method"] for r in ledger["requests"]], ["PUT", "DELETE", "GET", "POST"])
+
     def test_script_errors_are_refused(self):
         for bad in ({"paging": "links"}, {"key_replay": "x"}, {"delete": {"gte": 1}},
                     {"accept": "x"}, {"imitate": "nobody"}, {"page_faults": [{"page": 1, "x": 1}]},

@@ -10,6 +10,8 @@ NAMES = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name != "base
 
 def load(scenario):
     """The API that a scenario plays."""
+    if "upstream" in scenario.spec:
+        return importlib.import_module("relay").Relay(scenario)
     name = scenario.spec.get("imitate")
     if name is None:
         return Api(scenario)
