@@ -127,13 +127,13 @@ BEGIN
 	own := coalesce(rule.consistency_window IS NOT NULL, false);
 	-- The engine waits for nobody's row.
 	IF own THEN
-		SELECT * INTO rule FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position = $2 FOR NO KEY UPDATE SKIP LOCKED;
-		held := NOT FOUND;
-		SELECT * INTO p FROM reconcile.provider x WHERE x.provider = a.provider;
+		PERFORM FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position = $2 FOR NO KEY UPDATE SKIP LOCKED;
 	ELSE
-		SELECT * INTO p FROM reconcile.provider x WHERE x.provider = a.provider FOR NO KEY UPDATE SKIP LOCKED;
-		held := NOT FOUND;
+		PERFORM FROM reconcile.provider x WHERE x.provider = a.provider FOR NO KEY UPDATE SKIP LOCKED;
 	END IF;
+	held := NOT FOUND;
+	SELECT * INTO rule FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position = $2;
+	SELECT * INTO p FROM reconcile.provider x WHERE x.provider = a.provider;
 	old_us := extract(epoch FROM CASE WHEN own THEN rule.consistency_window ELSE p.consistency_window END) * 1000000;
 	new_us := greatest(old_us, least($3::numeric * 2, 5184000000000));
 	outcome := CASE WHEN held THEN 'locked'

@@ -66,6 +66,7 @@ DECLARE
 	a reconcile.action;
 	first_attempt reconcile.attempt;
 	worked boolean;
+	lost boolean;
 	matches integer;
 	story text;
 	rule record;
@@ -152,8 +153,9 @@ BEGIN
 			RETURN NEXT;
 			CONTINUE;
 		END IF;
-		held := coalesce(held, false);
-		detail := story;
+		lost := EXISTS (SELECT FROM reconcile.history h WHERE h.action_id = a.action_id AND h.event = 'answer_lost');
+		held := coalesce(held AND lost, false);
+		detail := CASE WHEN NOT lost THEN 'the answer was not taken for lost; ' ELSE '' END || story;
 		RETURN NEXT;
 
 		CONTINUE WHEN scenario <> 'answer_lost' OR plan.lost_answer <> 'lookup';
@@ -206,7 +208,7 @@ CREATE FUNCTION reconcile.self_test_step(operation text, payload jsonb, over boo
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-	drill uuid[];
+	made uuid[];
 	unsettled integer;
 	w record;
 	a reconcile.action;
@@ -214,13 +216,13 @@ DECLARE
 	e record;
 BEGIN
 	probe := coalesce(probe, reconcile.submit_drill($1, $2, 'probe'::text));
-	drill := array_remove(ARRAY[probe, answer_lost, request_lost], NULL);
+	made := array_remove(ARRAY[probe, answer_lost, request_lost], NULL);
 	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = probe;
 	SELECT * INTO w FROM reconcile.window_of($1);
 	-- Its window is how long it is looked for, and no longer.
 	watched := EXISTS (SELECT FROM reconcile.drill_state(ARRAY[probe]) d WHERE d.outcome = 'open')
 		AND clock_timestamp() < a.recorded_at + coalesce(w.consistency_window, '0') + interval '5 seconds';
-	SELECT count(*) INTO unsettled FROM reconcile.action x WHERE x.action_id = ANY (drill)
+	SELECT count(*) INTO unsettled FROM reconcile.action x WHERE x.action_id = ANY (made)
 		AND x.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'delivered')
 		AND NOT (x.state = 'delivered' AND EXISTS (SELECT FROM reconcile.poll_rule r WHERE r.operation = $1));
 	SELECT * INTO e FROM reconcile.engine();
@@ -229,7 +231,7 @@ BEGIN
 		OR EXISTS (SELECT FROM reconcile.provider p WHERE p.provider = a.provider AND p.paused_at IS NOT NULL);
 	IF done THEN
 		PERFORM reconcile.cancel(x.action_id, 'the self-test is over'::text) FROM reconcile.action x
-		 WHERE x.action_id = ANY (drill) AND x.state = 'planned' AND x.attempts = 0;
+		 WHERE x.action_id = ANY (made) AND x.state = 'planned' AND x.attempts = 0;
 	ELSIF unsettled = 0 AND answer_lost IS NULL AND a.state IN ('succeeded', 'delivered') THEN
 		answer_lost := reconcile.submit_drill($1, $2, 'answer_lost'::text);
 		request_lost := reconcile.submit_drill($1, $2, 'request_lost'::text);
