@@ -177,6 +177,7 @@ CREATE FUNCTION reconcile.check_definition(op reconcile.operation) RETURNS void
 DECLARE
 	c record;
 	missing text[];
+	problem text;
 BEGIN
 	IF op.method = 'DELETE' AND op.effect <> 'delete' THEN
 		PERFORM reconcile.refuse_definition(op.operation, format('is a DELETE, but its effect is %s', op.effect), 'Set effect to delete.');
@@ -189,9 +190,10 @@ BEGIN
 	missing := reconcile.missing_for(op.claims, op);
 	IF missing <> '{}' THEN
 		c := reconcile.capabilities(op);
-		PERFORM reconcile.refuse_definition(op.operation, format('claims %s, but is %s: %s', op.claims,
-				reconcile.capability_tier(c.returns_artifact, c.takes_key, c.key_lifetime, c.key_margin, c.has_query, c.reference_queryable, '0', c.needed),
-				array_to_string(missing, ', ')),
+		problem := format('claims %s, but is %s: %s', op.claims,
+			reconcile.capability_tier(c.returns_artifact, c.takes_key, c.key_lifetime, c.key_margin, c.has_query, c.reference_queryable, '0', c.needed),
+			array_to_string(missing, ', '));
+		PERFORM reconcile.refuse_definition(op.operation, problem,
 			'Define what is missing, or claim no more than the definition bears; see reconcile.provider_grade.');
 	END IF;
 END $$;
@@ -290,7 +292,8 @@ BEGIN
 		settled := ARRAY['what is still there was not deleted, ' || not_executed, 'what is gone was deleted if it had been seen before the send'];
 	ELSIF r.asks > 0 THEN
 		settled := ARRAY[CASE WHEN r.proves_presence THEN 'an object found settles it as succeeded' ELSE 'an object found is shown to a person' END,
-			coalesce(format('%s complete negative answers settle it as not executed, ', r.negatives) || not_executed, 'a negative answer settles nothing')];
+			CASE WHEN r.negatives IS NULL THEN 'a negative answer settles nothing'
+				ELSE format('%s settled as not executed, %s', CASE r.negatives WHEN 1 THEN 'by a complete negative answer it is' ELSE format('by %s complete negative answers it is', r.negatives) END, not_executed) END];
 	END IF;
 	IF r.replays > 0 THEN
 		settled := settled || CASE op.key_replay WHEN 'stored_reply' THEN 'the repeated request gets the stored reply, which is read as the first one would have been'

@@ -81,14 +81,14 @@ BEGIN
 		PERFORM reconcile.profile_refused(format('"%s" in %s must be %s, not %s', $2, $5,
 				CASE WHEN $4 = 'value' THEN 'a JSON value' WHEN $4 ~ '^[aeiou]' THEN 'an ' || $4 ELSE 'a ' || $4 END,
 				CASE WHEN given = 'null' THEN 'null' ELSE $1::text END),
-			CASE WHEN given = 'null' THEN 'Leave the key out: it then has its default.' ELSE format('It is the column of type %s.', $3) END);
+			CASE WHEN given = 'null' THEN 'Leave the key out: it then has its default.' ELSE format('Its type is %s.', $3) END);
 	END IF;
 	IF $4 = 'string' AND $3 <> 'text' THEN
 		BEGIN
 			EXECUTE format('SELECT %L::%s', $1 #>> '{}', $3);
 		EXCEPTION WHEN data_exception OR syntax_error OR invalid_parameter_value THEN
 			GET STACKED DIAGNOSTICS problem = MESSAGE_TEXT;
-			PERFORM reconcile.profile_refused(format('"%s" in %s: %s', $2, $5, problem), format('It is the text of a value of type %s.', $3));
+			PERFORM reconcile.profile_refused(format('"%s" in %s: %s', $2, $5, problem), format('It must be the text of a value of type %s.', $3));
 		END;
 	END IF;
 END $$;
@@ -220,7 +220,8 @@ DECLARE
 BEGIN
 	EXECUTE format('SELECT to_jsonb(t) FROM reconcile.%I t WHERE to_jsonb(t) @> $1', relation) INTO stored USING $2;
 	IF stored ? 'consistency_window' AND NOT $4 THEN
-		wanted := reconcile.keep_widened(stored, wanted, concat_ws(' ', $1, (SELECT string_agg(e.value, ' ' ORDER BY e.key) FROM jsonb_each_text($2) e)));
+		wanted := reconcile.keep_widened(stored, wanted, CASE $1 WHEN 'lookups' THEN format('lookup rule %s of %s', $2 ->> 'position', $2 ->> 'operation')
+			ELSE format('provider "%s"', $2 ->> 'provider') END);
 	END IF;
 	SELECT string_agg(quote_ident(e.key), ', ' ORDER BY e.key) INTO columns FROM jsonb_each(wanted) e
 	 WHERE stored IS NULL OR e.value IS DISTINCT FROM stored -> e.key;
@@ -326,7 +327,7 @@ BEGIN
 		IF f.mark <> 'documented' THEN
 			RAISE NOTICE '% is %: %', f.about, f.mark, f.says;
 		ELSIF f.read_on + interval '1 year' < current_date THEN
-			RAISE NOTICE '% was last read on %: %', f.about, f.read_on, f.says;
+			RAISE NOTICE '% was last read on %: %', f.about, to_char(f.read_on, 'YYYY-MM-DD'), f.says;
 		END IF;
 	END LOOP;
 	RETURN true;
@@ -344,7 +345,7 @@ BEGIN
 	IF stored.provider IS NULL THEN
 		RETURN;
 	ELSIF stored.profile IS DISTINCT FROM $1 ->> 'profile' THEN
-		RAISE EXCEPTION 'provider "%" was defined by %, not by profile "%"', $2, coalesce(format('profile "%s"', stored.profile), 'hand'), $1 ->> 'profile'
+		RAISE EXCEPTION 'provider "%" was defined by %, not by profile "%"', $2, coalesce('profile "' || stored.profile || '"', 'hand'), $1 ->> 'profile'
 			USING ERRCODE = '55000', HINT = 'Define it under another name: define_provider(profile, provider => ''NAME'').';
 	ELSIF stored.profile_version > ($1 ->> 'profile_version')::integer THEN
 		RAISE EXCEPTION 'provider "%" has version % of its profile, which is newer than %', $2, stored.profile_version, $1 ->> 'profile_version'
