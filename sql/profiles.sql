@@ -52,11 +52,11 @@ SELECT path, value, pg_temp.refusal(format('SELECT reconcile.define_provider(%L)
 	(28, '{provider,consistency_window}', '"a while"'), (29, '{operations,shop.order.create,artifact_path}', '"$."'), (30, '{operations,shop.order.create,claims}', '"PERFECT"'), (31, '{facts,0,read_on}', '"soon"'),
 	(32, '{operations,shop.order.create,answers,0,class}', '"maybe"'), (33, '{profile}', NULL), (34, '{provider,base_url}', NULL), (35, '{operations,shop.order.create,path}', NULL),
 	(36, '{operations,shop.order.create,answers,0,because}', NULL), (37, '{operations,shop.order.create,lookups,0,kind}', NULL), (38, '{facts,0,source}', NULL), (39, '{operations,market.order}', '{"path": "/x"}'),
-	(40, '{profile}', '"Shop!"')) AS x(n, path, value) ORDER BY n;
+	(40, '{profile}', '"Shop!"'), (41, '{facts,0,mark}', '"known"'), (42, '{facts,0,about}', '"operations.shop.order.change.path"'), (43, '{facts,0,about}', '"the weather"')) AS x(n, path, value) ORDER BY n;
 SELECT pg_temp.refusal(format('SELECT reconcile.define_provider(%L)', p)) FROM unnest('{"[]","7","{}"}'::jsonb[]) p;
 -- Refused by the tables, all or nothing.
 SELECT path, pg_temp.refusal(format('SELECT reconcile.define_provider(%L)', pg_temp.profile(path, value))) AS refusal FROM (VALUES
-	(1, '{provider,base_url}', '"ftp://shop.example"'::jsonb), (2, '{operations,shop.order.create,lookups,2,items_path}', NULL), (3, '{operations,shop.order.create,lookups,2,path}', '"/a/../b"'), (4, '{facts,0,mark}', '"known"')) AS x(n, path, value) ORDER BY n;
+	(1, '{provider,base_url}', '"ftp://shop.example"'::jsonb), (2, '{operations,shop.order.create,lookups,2,items_path}', NULL), (3, '{operations,shop.order.create,lookups,2,path}', '"/a/../b"'), (4, '{provider,max_in_flight}', '0'), (5, '{operations,shop.order.create,answers,1,statuses}', '[99]'), (6, '{operations,shop.order.create,poll,url_path}', '"$.url"')) AS x(n, path, value) ORDER BY n;
 SELECT count(*) AS left_behind FROM reconcile.provider WHERE provider = 'shop';
 
 -- Made: with a notice for each fact that is not documented, or old.

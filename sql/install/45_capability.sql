@@ -230,7 +230,9 @@ CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE ON reconcile.o
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
 CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE OR DELETE ON reconcile.response_rule
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
-CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
+-- Not when a window is widened: the engine does that, and has nothing to hear about definitions.
+CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR DELETE OR UPDATE OF operation, position, kind, method, path, headers, body, reference_path, body_match,
+		match_values, match_is_unique, absence_proves, artifact_path, artifact_header ON reconcile.lookup_rule
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
 CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE OR DELETE ON reconcile.poll_rule
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
@@ -327,3 +329,68 @@ COMMENT ON COLUMN reconcile.provider_grade.tier_after_key IS 'The tier once the 
 COMMENT ON COLUMN reconcile.provider_grade.query_surface IS 'How the provider can be asked, with the window of each question and where it is known from.';
 COMMENT ON COLUMN reconcile.provider_grade.on_lost_answer IS 'What the engine then does by itself, and what it leaves to a person.';
 COMMENT ON COLUMN reconcile.provider_grade.missing IS 'What each better tier would need; NULL if there is none.';
+
+-- What to do about a row that does not hold together; define_provider() says so.
+
+COMMENT ON CONSTRAINT provider_https ON reconcile.provider IS
+	'Give an https address, or set allow_http.';
+COMMENT ON CONSTRAINT provider_base_url ON reconcile.provider IS
+	'It is scheme, host and path without a slash at the end: no user, query or fragment.';
+COMMENT ON CONSTRAINT operation_one_body ON reconcile.operation IS
+	'A body_template is the whole body; reference_body_path, key_body_path, body_document and another body_format go without it.';
+COMMENT ON CONSTRAINT operation_no_body ON reconcile.operation IS
+	'With body_format none there is no body to write a document, a reference or a key into.';
+COMMENT ON CONSTRAINT operation_reference_max_length ON reconcile.operation IS
+	'A reference needs 36 characters as uuid, 32 as hex, 26 as base32hex, 22 as base62: choose a reference_format that fits into what the provider keeps, at most 200.';
+COMMENT ON CONSTRAINT operation_key_max_length ON reconcile.operation IS
+	'A key needs 36 characters as uuid, 32 as hex, 26 as base32hex, 22 as base62, and reference_max_length as reference: choose a key_format that fits into what the provider takes.';
+COMMENT ON CONSTRAINT operation_key_lifetime_source ON reconcile.operation IS
+	'Set key_lifetime and key_lifetime_source together: a lifetime is known from somewhere.';
+COMMENT ON CONSTRAINT operation_one_artifact ON reconcile.operation IS
+	'The artifact id is read from the body (artifact_path) or from a header (artifact_header), not from both.';
+COMMENT ON CONSTRAINT operation_retry_pause ON reconcile.operation IS
+	'retry_pause is at least a millisecond and at most retry_pause_max, which is at most a day.';
+COMMENT ON CONSTRAINT response_rule_says_something ON reconcile.response_rule IS
+	'Give at least one condition: statuses, header_name with header_value, or body_path.';
+COMMENT ON CONSTRAINT response_rule_header ON reconcile.response_rule IS
+	'Set header_name and header_value together.';
+COMMENT ON CONSTRAINT response_rule_header_name ON reconcile.response_rule IS
+	'Only headers that are kept can be asked about, in lower case.';
+COMMENT ON CONSTRAINT response_rule_stored_reply ON reconcile.response_rule IS
+	'Only the answer to a repeated request can be a stored reply: set applies_to to replay.';
+COMMENT ON CONSTRAINT lookup_rule_path ON reconcile.lookup_rule IS
+	'Every kind asks at a path of its own, beginning with a slash; replay_by_key sends the same request again and has none.';
+COMMENT ON CONSTRAINT lookup_rule_method ON reconcile.lookup_rule IS
+	'A question with a body is a POST.';
+COMMENT ON CONSTRAINT lookup_rule_list ON reconcile.lookup_rule IS
+	'A list needs items_path, and in each object reference_path or match_values to tell ours by; body_match is for single objects.';
+COMMENT ON CONSTRAINT lookup_rule_get ON reconcile.lookup_rule IS
+	'A single object needs reference_path, body_match or match_values to be recognised by, absent_statuses or gone_path to be missed by, and no items_path.';
+COMMENT ON CONSTRAINT lookup_rule_replay ON reconcile.lookup_rule IS
+	'The answer to a repeated request is read by the response rules; it is no list and is not searched.';
+COMMENT ON CONSTRAINT lookup_rule_body_match ON reconcile.lookup_rule IS
+	'A text that is the same for every action proves nothing: put {client_reference}, or what names the object, into it.';
+COMMENT ON CONSTRAINT lookup_rule_unique_match ON reconcile.lookup_rule IS
+	'That a match is unique can be told only with match_values, and created_path to see that it was made in the right time.';
+COMMENT ON CONSTRAINT lookup_rule_statuses ON reconcile.lookup_rule IS
+	'A status cannot mean both found and absent, and at least one means found.';
+COMMENT ON CONSTRAINT lookup_rule_one_artifact ON reconcile.lookup_rule IS
+	'The artifact id is read from the body (artifact_path) or from a header (artifact_header), not from both.';
+COMMENT ON CONSTRAINT lookup_rule_paging_path ON reconcile.lookup_rule IS
+	'next_url and cursor need paging_path, where the body holds them; other kinds of paging have none.';
+COMMENT ON CONSTRAINT lookup_rule_paging_parameter ON reconcile.lookup_rule IS
+	'cursor, offset and page need a paging_parameter for the query, or a paging_body_path into the body of a POST; other kinds of paging have none.';
+COMMENT ON CONSTRAINT lookup_rule_page_size ON reconcile.lookup_rule IS
+	'offset and page need page_size, 1 to 10000: a shorter page is the last.';
+COMMENT ON CONSTRAINT lookup_rule_canary ON reconcile.lookup_rule IS
+	'A fixed canary needs canary_reference, and no other has one.';
+COMMENT ON CONSTRAINT lookup_rule_window_source ON reconcile.lookup_rule IS
+	'Set consistency_window and window_source together: a window is known from somewhere.';
+COMMENT ON CONSTRAINT lookup_rule_pause ON reconcile.lookup_rule IS
+	'pause is at least a millisecond and at most pause_max, which is at most 7 days.';
+COMMENT ON CONSTRAINT poll_rule_place ON reconcile.poll_rule IS
+	'Say where to ask in one way: path, url_header or url_path.';
+COMMENT ON CONSTRAINT poll_rule_states ON reconcile.poll_rule IS
+	'At least one state is accepted, and none is both accepted and rejected.';
+COMMENT ON CONSTRAINT poll_rule_pause ON reconcile.poll_rule IS
+	'pause is at least a millisecond and at most pause_max, which is at most 7 days.';

@@ -163,6 +163,16 @@ BEGIN
 	END LOOP;
 	IF $1 ? 'facts' THEN
 		PERFORM reconcile.check_profile_rows($1 -> 'facts', 'facts', 'facts', '{about,says,source,read_on,mark}');
+		SELECT f ->> 'mark' INTO place FROM jsonb_array_elements($1 -> 'facts') f WHERE f ->> 'mark' NOT IN ('documented', 'reported', 'assumed') LIMIT 1;
+		IF FOUND THEN
+			PERFORM reconcile.profile_refused(format('no fact can be marked "%s"', place), 'The marks are documented, reported and assumed.');
+		END IF;
+		SELECT f ->> 'about' INTO place FROM jsonb_array_elements($1 -> 'facts') f
+		 WHERE NOT starts_with(f ->> 'about', 'provider.') AND NOT EXISTS (SELECT FROM jsonb_object_keys($1 -> 'operations') o
+			WHERE f ->> 'about' = 'operations.' || o OR starts_with(f ->> 'about', 'operations.' || o || '.')) LIMIT 1;
+		IF FOUND THEN
+			PERFORM reconcile.profile_refused(format('a fact is about "%s", which is not in the profile', place), 'It is about provider.COLUMN, or about operations.NAME and a part of it.');
+		END IF;
 	END IF;
 END $$;
 COMMENT ON FUNCTION reconcile.check_profile(jsonb) IS
@@ -210,6 +220,15 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.keep_widened(jsonb, jsonb, text) IS 'What a profile gives for a row, but for a longer window that has been measured here: no profile narrows that.';
 
+CREATE FUNCTION reconcile.row_words(part text, named jsonb) RETURNS text
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE $1 WHEN 'answers' THEN format('response rule %s of operation "%s"', $2 ->> 'position', $2 ->> 'operation')
+		WHEN 'lookups' THEN format('lookup rule %s of operation "%s"', $2 ->> 'position', $2 ->> 'operation')
+		WHEN 'poll' THEN format('the poll rule of operation "%s"', $2 ->> 'operation')
+		ELSE format('%s "%s"', $1, $2 ->> $1) END
+$$;
+COMMENT ON FUNCTION reconcile.row_words(text, jsonb) IS 'What a row of a part of a profile is called in messages.';
+
 CREATE FUNCTION reconcile.apply_row(part text, named jsonb, given jsonb, pinned boolean) RETURNS text
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -217,11 +236,11 @@ DECLARE
 	wanted jsonb := reconcile.whole_row($1, $3) || $2;
 	stored jsonb;
 	columns text;
+	violated text;
 BEGIN
 	EXECUTE format('SELECT to_jsonb(t) FROM reconcile.%I t WHERE to_jsonb(t) @> $1', relation) INTO stored USING $2;
 	IF stored ? 'consistency_window' AND NOT $4 THEN
-		wanted := reconcile.keep_widened(stored, wanted, CASE $1 WHEN 'lookups' THEN format('lookup rule %s of %s', $2 ->> 'position', $2 ->> 'operation')
-			ELSE format('provider "%s"', $2 ->> 'provider') END);
+		wanted := reconcile.keep_widened(stored, wanted, reconcile.row_words($1, $2));
 	END IF;
 	SELECT string_agg(quote_ident(e.key), ', ' ORDER BY e.key) INTO columns FROM jsonb_each(wanted) e
 	 WHERE stored IS NULL OR e.value IS DISTINCT FROM stored -> e.key;
@@ -234,9 +253,15 @@ BEGIN
 		RETURN 'changed: ' || columns;
 	END IF;
 	RETURN NULL;
+EXCEPTION WHEN check_violation THEN
+	GET STACKED DIAGNOSTICS violated = CONSTRAINT_NAME;
+	RAISE EXCEPTION '% does not hold together: check %', reconcile.row_words($1, $2), violated
+		USING ERRCODE = '22023', CONSTRAINT = violated,
+			HINT = (SELECT coalesce(obj_description(c.oid, 'pg_constraint'), 'It requires ' || regexp_replace(pg_get_constraintdef(c.oid, true), '^CHECK ', '') || '.')
+				FROM pg_constraint c WHERE c.conrelid = format('reconcile.%I', relation)::regclass AND c.conname = violated);
 END $$;
 COMMENT ON FUNCTION reconcile.apply_row(text, jsonb, jsonb, boolean) IS
-	'Make the row of a part of a profile that is named so be what is given: added, changed (which columns), or NULL if it is so already. A window that was widened here is kept, unless pinned.';
+	'Make the row of a part of a profile that is named so be what is given: added, changed (which columns), or NULL if it is so already. A window that was widened here is kept, unless pinned. Error 22023 naming the row if a check of its table refuses it.';
 
 CREATE FUNCTION reconcile.apply_rules(operation text, definition jsonb) RETURNS text[]
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
