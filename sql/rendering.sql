@@ -110,3 +110,5 @@ SELECT pg_temp.refusal(format('SELECT reconcile.render(%L, ''header'', ''r'', %L
 SELECT render('/{credential}', 'path', 'r', '{"credential": "of the payload"}');
 -- no key where none can be
 SELECT pg_temp.refusal($$SELECT reconcile.render('/{idempotency_key}', 'path', 'r', '{"idempotency_key": "theirs"}')$$);
+-- a header has one name, in whatever case
+SELECT pg_temp.refusal($$SELECT reconcile.check_header_names('{"Content-Type": "a", "X": "b", "content-TYPE": "c"}')$$);

@@ -6,6 +6,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "nodes/pg_list.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
@@ -110,6 +111,18 @@ ar_headers_render(Jsonb *headers, ArContentType content_type, const ArValues *va
 static void
 check_header(const char *name, const char *value, void *state)
 {
+	List	  **names = state;
+	ListCell   *cell;
+
+	foreach(cell, *names)
+	{
+		if (pg_strcasecmp(lfirst(cell), name) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("header \"%s\" is there twice", name),
+					 errhint("The case of a header's name does not count; join the values, or remove one.")));
+	}
+	*names = lappend(*names, (char *) name);
 	for (const unsigned char *c = (const unsigned char *) value; *c; c++)
 	{
 		if ((*c < 0x20 && *c != '\t') || *c == 0x7f)
@@ -122,7 +135,9 @@ check_header(const char *name, const char *value, void *state)
 void
 ar_headers_check(Jsonb *headers)
 {
-	for_each_header(headers, check_header, NULL);
+	List	   *names = NIL;
+
+	for_each_header(headers, check_header, &names);
 }
 
 typedef struct TypeQuestion

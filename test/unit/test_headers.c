@@ -69,7 +69,7 @@ static const struct
 	{"</x>; rel=next, </x>; rel=next", "/x"},
 	{"</y>;rel=prev,</x>;rel=next", "/x"},
 	{"<>; rel=prev", NONE},
-	{"</x>; rel=next, </y>; rel=next", NULL},
+	{"</x>; rel=next, </y>; rel=next", NULL}, {"</x>; rel=next, </xy>; rel=next", NULL}, {"</xy>; rel=next, </x>; rel=next", NULL},
 	{"</x>; rel=next; anchor=\"/y\"", NULL}, {"</x>; anchor=\"\"; rel=next", NULL},
 	{"</x>; rel=prev; anchor=\"/y\"", NONE},
 	{"<>; rel=next", NULL},

@@ -149,6 +149,38 @@ test_limits(void)
 			}
 }
 
+/* A value of which every byte becomes three or six; nothing has the name "none". */
+static bool
+look_up_spaces(void *state, const char *name, size_t name_length, ArTemplateValue *value)
+{
+	static char bytes[7000];
+
+	if (name_length == 4 && memcmp(name, "none", 4) == 0)
+		return false;
+	memset(bytes, *(int *) state, sizeof(bytes));
+	value->bytes = bytes;
+	value->length = sizeof(bytes);
+	return true;
+}
+
+static void
+test_growth(void)
+{
+	static const int of[] = {' ', '\x01'};
+
+	for (int i = 0; i < 2; i++)
+	{
+		int			byte = of[i];
+		ArBuffer	out;
+		ArTemplateError error;
+
+		ar_buffer_init(&out);
+		ok(ar_template_render("{a}", 3, i == 0 ? AR_PART_FORM : AR_PART_JSON, look_up_spaces, &byte, &out, &error), "what grows fits");
+		is_int(out.length, i == 0 ? 21000 : 42000, "as long as it gets");
+		ar_buffer_destroy(&out);
+	}
+}
+
 static void
 test_names(void)
 {
@@ -244,6 +276,7 @@ main(void)
 {
 	test_cases();
 	test_limits();
+	test_growth();
 	test_names();
 	test_identifiers();
 	test_order();
