@@ -10,6 +10,7 @@
 
 char	   *ar_setting_arming_dir = NULL;
 char	   *ar_setting_databases = NULL;
+char	   *ar_setting_credential_dir = NULL;
 int			ar_setting_drain_timeout_ms = 3000;
 #ifdef AR_FAULT_POINTS
 char	   *ar_setting_fault_point = NULL;
@@ -23,6 +24,10 @@ ar_settings_init(void)
 							   "Directory outside the data directory that holds the arming token.",
 							   "Without it, or without the token in it, a database sends nothing. It must belong to the server's user and be closed to others.",
 							   &ar_setting_arming_dir, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable("action_reconcile.credential_dir",
+							   "Directory that holds the credentials of the providers.",
+							   "Each is a file whose first line stands for {credential} in request headers. Directory and files must belong to the server's user and be closed to others.",
+							   &ar_setting_credential_dir, "", PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	DefineCustomStringVariable("action_reconcile.databases",
 							   "Databases that get a worker if they have the extension.",
 							   "A comma-separated list of names, or * for all.",

@@ -9,6 +9,7 @@
 
 extern char *ar_setting_arming_dir;
 extern char *ar_setting_databases;
+extern char *ar_setting_credential_dir;
 extern int	ar_setting_drain_timeout_ms;
 #ifdef AR_FAULT_POINTS
 extern char *ar_setting_fault_point;

@@ -56,3 +56,9 @@ COMMENT ON FUNCTION reconcile.make_identifier(uuid, integer, text) IS
 CREATE FUNCTION reconcile.try_jsonb(body text) RETURNS jsonb
 	AS 'MODULE_PATHNAME', 'ar_try_jsonb' LANGUAGE C IMMUTABLE STRICT;
 COMMENT ON FUNCTION reconcile.try_jsonb(text) IS 'The body of an answer as jsonb; NULL if it is no JSON that jsonb can hold.';
+
+CREATE FUNCTION reconcile.key_is_alive(lifetime interval, margin interval, needed_us bigint, first_at timestamptz, first_boot_us bigint, first_boot text,
+		now_at timestamptz, now_boot_us bigint, now_boot text, latest_at timestamptz) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'ar_key_is_alive_sql' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+COMMENT ON FUNCTION reconcile.key_is_alive(interval, interval, bigint, timestamptz, bigint, text, timestamptz, bigint, text, timestamptz) IS
+	'Will the provider still know a key that was first sent then, if it is sent now and takes needed_us microseconds to arrive? By the clock that says that more time has passed; a wall clock behind latest_at says nothing. False in any doubt.';

@@ -16,6 +16,29 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.installation_prefix() IS 'The prefix of this installation''s client references; made at the first call.';
 
+CREATE FUNCTION reconcile.caller_reference(op reconcile.operation, given text) RETURNS text
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	result text := $2;
+	characters text := CASE op.reference_format WHEN 'hex' THEN '0-9a-f' WHEN 'base32hex' THEN '0-9a-v' ELSE '0-9A-Za-z' END;
+BEGIN
+	IF NOT op.reference_is_global THEN
+		result := reconcile.installation_prefix() || CASE op.reference_format WHEN 'uuid' THEN '-' ELSE '' END || result;
+	END IF;
+	-- What no operation takes, the guard refuses for all of them.
+	IF op.reference_max_length < 200 AND length(result) > op.reference_max_length THEN
+		RAISE EXCEPTION 'client reference "%" is too long: operation "%" takes % characters', result, op.operation, op.reference_max_length
+			USING ERRCODE = '22023', HINT = 'Leave it out to get a fresh one.';
+	END IF;
+	IF op.reference_format <> 'uuid' AND result !~ ('^[' || characters || ']+$') THEN
+		RAISE EXCEPTION 'client reference "%" cannot be sent: operation "%" takes only [%]', result, op.operation, characters
+			USING ERRCODE = '22023', HINT = 'Leave it out to get a fresh one.';
+	END IF;
+	RETURN result;
+END $$;
+COMMENT ON FUNCTION reconcile.caller_reference(reconcile.operation, text) IS
+	'A caller''s own reference as it goes out: with the installation''s prefix, unless the operation takes it for globally unique. Error 22023 if the provider cannot keep it.';
+
 CREATE FUNCTION reconcile.action_prepare() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -36,9 +59,19 @@ BEGIN
 	NEW.due_at := greatest(NEW.not_before, NEW.submitted_at);
 	NEW.fingerprint := reconcile.intent_fingerprint(op.method, op.path, NEW.payload);
 	IF NEW.client_reference IS NULL THEN
-		NEW.client_reference := NEW.action_id::text;
-	ELSIF NOT op.reference_is_global THEN
-		NEW.client_reference := reconcile.installation_prefix() || '-' || NEW.client_reference;
+		NEW.client_reference := reconcile.make_identifier(NEW.action_id, 0, op.reference_format);
+	ELSE
+		NEW.client_reference := reconcile.caller_reference(op, NEW.client_reference);
+	END IF;
+	NEW.key_generation := 0;
+	IF reconcile.takes_key(op) THEN
+		NEW.idempotency_key := CASE op.key_format WHEN 'reference' THEN NEW.client_reference
+			ELSE reconcile.make_identifier(NEW.action_id, 0, op.key_format) END;
+	END IF;
+	-- What a lost delete or update has done can only be told by who knows what was there before.
+	IF op.effect <> 'create' AND EXISTS (SELECT FROM reconcile.lookup_rule l
+			WHERE l.operation = op.operation AND l.kind <> 'replay_by_key' AND l.absence_proves) THEN
+		NEW.looked_at := '-infinity';
 	END IF;
 	IF NEW.intent_key IS NULL AND NOT NEW.deliberate_repeat THEN
 		SELECT a.action_id INTO winner FROM reconcile.action a
@@ -53,7 +86,7 @@ BEGIN
 		END IF;
 	END IF;
 	-- Everything that could make the request impossible is refused now, with the caller's words still there.
-	PERFORM reconcile.render_request(op, NEW.client_reference, NEW.payload);
+	PERFORM reconcile.render_request(op, NEW.client_reference, NEW.payload, NEW.idempotency_key);
 	RETURN NEW;
 END $$;
 COMMENT ON FUNCTION reconcile.action_prepare() IS 'Trigger: fills in what follows from the operation, and refuses an action whose request could not be made.';
@@ -218,13 +251,65 @@ COMMENT ON FUNCTION reconcile.lookup_rule_changed() IS
 CREATE TRIGGER lookup_rule_changed BEFORE INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
 	FOR EACH ROW EXECUTE FUNCTION reconcile.lookup_rule_changed();
 
-CREATE FUNCTION reconcile.try_render_lookup(rule reconcile.lookup_rule, client_reference text, OUT path text, OUT headers text[])
-	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+-- An attempt names the version of the definition it was made and read by, and the rules are a part of it.
+CREATE FUNCTION reconcile.rule_changed() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	changed text;
 BEGIN
-	path := reconcile.render(rule.path, 'path', client_reference, '{}');
-	headers := reconcile.render_headers(rule.headers, client_reference, '{}');
-EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-	path := NULL;
+	FOREACH changed IN ARRAY array_remove(ARRAY[CASE WHEN TG_OP <> 'INSERT' THEN OLD.operation END,
+			CASE WHEN TG_OP <> 'DELETE' THEN NEW.operation END], NULL) LOOP
+		-- As long as nobody has acted by it, it is still being written, or restored.
+		UPDATE reconcile.operation o SET version = o.version
+		 WHERE o.operation = changed AND EXISTS (SELECT FROM reconcile.action a WHERE a.operation = changed);
+	END LOOP;
+	RETURN NULL;
 END $$;
-COMMENT ON FUNCTION reconcile.try_render_lookup(reconcile.lookup_rule, text) IS
-	'The path and headers of a lookup; path is NULL if they cannot be made.';
+COMMENT ON FUNCTION reconcile.rule_changed() IS 'Trigger: counts the version of an operation that has actions when one of its rules changes.';
+CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE ON reconcile.response_rule
+	FOR EACH ROW EXECUTE FUNCTION reconcile.rule_changed();
+CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE ON reconcile.lookup_rule
+	FOR EACH ROW EXECUTE FUNCTION reconcile.rule_changed();
+CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE ON reconcile.poll_rule
+	FOR EACH ROW EXECUTE FUNCTION reconcile.rule_changed();
+
+CREATE FUNCTION reconcile.next_gate(action_id uuid, from_position integer) RETURNS bigint
+	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+	SELECT max(t.gate_us - t.window_us - CASE l.kind WHEN 'replay_by_key' THEN t.late_arrival_us ELSE 0 END
+			+ (extract(epoch FROM coalesce(l.consistency_window, p.consistency_window)) * 1000000)::bigint)
+	  FROM reconcile.action a
+	  JOIN reconcile.provider p ON p.provider = a.provider
+	  JOIN reconcile.attempt t ON t.action_id = a.action_id AND t.state IN ('outcome_unknown', 'delivered')
+	 CROSS JOIN LATERAL (SELECT x.kind, x.consistency_window FROM reconcile.lookup_rule x
+		WHERE x.operation = a.operation AND x.position >= $2 ORDER BY x.position LIMIT 1) l
+	 WHERE a.action_id = $1 $$;
+COMMENT ON FUNCTION reconcile.next_gate(uuid, integer) IS
+	'When the first lookup rule from that position on may be asked about an action, on the logical clock of this database, microseconds: no sooner than its window after the last moment at which an attempt could still have taken effect. NULL if there is no such rule.';
+
+CREATE FUNCTION reconcile.question_values(artifact_id text, first_at timestamptz, now_at timestamptz, skew interval) RETURNS jsonb
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jsonb_strip_nulls(jsonb_build_object('artifact_id', $1,
+		'since_unix', floor(extract(epoch FROM $2) - extract(epoch FROM $4))::bigint,
+		'since_iso', to_char((to_timestamp(extract(epoch FROM $2) - extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+		'until_unix', ceil(extract(epoch FROM $3) + extract(epoch FROM $4))::bigint,
+		'until_iso', to_char((to_timestamp(extract(epoch FROM $3) + extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) $$;
+COMMENT ON FUNCTION reconcile.question_values(text, timestamptz, timestamptz, interval) IS
+	'What a question may name besides the payload: artifact_id, and since and until, in seconds since 1970 and as ISO 8601: from the first send to now, each less or more by the skew.';
+
+CREATE FUNCTION reconcile.try_render_values(match_values jsonb, client_reference text, payload jsonb) RETURNS text[]
+	LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	result text[] := '{}';
+	path text;
+	template text;
+BEGIN
+	FOR path, template IN SELECT key, value FROM jsonb_each_text($1) ORDER BY key LOOP
+		result := result || ARRAY[path, reconcile.render(template, 'text', $2, $3)];
+	END LOOP;
+	RETURN result;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+	-- A value that nothing equals: better no match than a wrong one.
+	RETURN ARRAY['$', NULL];
+END $$;
+COMMENT ON FUNCTION reconcile.try_render_values(jsonb, text, jsonb) IS
+	'The conditions of a lookup_rule with the values of an action: jsonpath, expected text, jsonpath, ... If one cannot be made, nothing will match.';

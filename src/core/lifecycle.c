@@ -20,7 +20,11 @@ static const ArTransition transitions[] = {
 	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_CLAIM, AR_SUBMITTED, "dispatch", AR_BY_ENGINE,
 	"the intent to send is made durable before the first byte leaves"},
 	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_LOOK_AGAIN, AR_RECONCILING, "lookup", AR_BY_ENGINE,
-	"the proof of absence behind a queued replacement is too old: ask again before sending"},
+	"what the next send rests on has not been seen, or not lately: ask before sending"},
+	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_LOOKED_BEFORE, AR_PLANNED, "lookup", AR_BY_ENGINE,
+	"what it is about was looked at before the first send"},
+	{AR_OF_ACTION, AR_OUTCOME_UNKNOWN, AR_EVENT_RESEND, AR_SUBMITTED, "dispatch", AR_BY_ENGINE,
+	"the very same request goes out again with its key, which is alive: the provider removes the duplicate"},
 	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_CANCEL, AR_CANCELLED, "reason", AR_BY_PERSON,
 	"withdrawn before any byte left"},
 	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_EXPIRE, AR_EXPIRED, "not_after", AR_BY_ENGINE,
@@ -31,10 +35,14 @@ static const ArTransition transitions[] = {
 	"no byte of the request left: queued again"},
 	{AR_OF_ATTEMPT, AR_SUBMITTED, AR_EVENT_NOT_SENT, AR_SAFE_TO_RETRY, "transfer", AR_BY_ENGINE,
 	"no byte of the request left"},
+	{AR_OF_ACTION, AR_SUBMITTED, AR_EVENT_NOT_SENT, AR_OUTCOME_UNKNOWN, "transfer", AR_BY_ENGINE,
+	"no byte of this attempt left, but an earlier one may have happened"},
 	{AR_OF_ACTION, AR_SUBMITTED, AR_EVENT_NOT_EXECUTED, AR_PLANNED, "transfer", AR_BY_ENGINE,
 	"the provider's complete answer says that it did nothing: queued again"},
 	{AR_OF_ATTEMPT, AR_SUBMITTED, AR_EVENT_NOT_EXECUTED, AR_SAFE_TO_RETRY, "transfer", AR_BY_ENGINE,
 	"the provider's complete answer says that it did nothing"},
+	{AR_OF_ACTION, AR_SUBMITTED, AR_EVENT_NOT_EXECUTED, AR_OUTCOME_UNKNOWN, "transfer", AR_BY_ENGINE,
+	"this attempt did nothing, but an earlier one may have happened"},
 	{BOTH, AR_SUBMITTED, AR_EVENT_ANSWERED_ACCEPTED, AR_SUCCEEDED, "transfer", AR_BY_ENGINE,
 	"the provider answered yes"},
 	{BOTH, AR_SUBMITTED, AR_EVENT_ANSWERED_ASYNC, AR_DELIVERED, "transfer", AR_BY_ENGINE,
@@ -43,6 +51,14 @@ static const ArTransition transitions[] = {
 	"the provider answered yes, in a body that cannot be read or trusted"},
 	{BOTH, AR_SUBMITTED, AR_EVENT_ANSWERED_REJECTED, AR_REJECTED, "transfer", AR_BY_ENGINE,
 	"the provider answered no"},
+	{AR_OF_ACTION, AR_SUBMITTED, AR_EVENT_ANSWERED_REJECTED, AR_OUTCOME_UNKNOWN, "transfer", AR_BY_ENGINE,
+	"the provider answered no to this attempt, but an earlier one may have happened"},
+	{AR_OF_ATTEMPT, AR_OUTCOME_UNKNOWN, AR_EVENT_REPLAYED, AR_REJECTED, "transfer", AR_BY_ENGINE,
+	"the provider repeated its stored reply to the same request: no"},
+	{AR_OF_ACTION, AR_SUBMITTED, AR_EVENT_KEY_MISMATCH, AR_MANUAL_REVIEW, "transfer", AR_BY_ENGINE,
+	"the provider knows the key with another request: a fault that only a person can clear up"},
+	{AR_OF_ATTEMPT, AR_SUBMITTED, AR_EVENT_KEY_MISMATCH, AR_OUTCOME_UNKNOWN, "transfer", AR_BY_ENGINE,
+	"the provider knows the key with another request"},
 	{BOTH, AR_SUBMITTED, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN, "transfer", AR_BY_ENGINE,
 	"bytes may have left and no complete answer came back"},
 	{BOTH, AR_SUBMITTED, AR_EVENT_RECOVER, AR_OUTCOME_UNKNOWN, "recovery", AR_BY_ENGINE,
@@ -60,11 +76,27 @@ static const ArTransition transitions[] = {
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_RECOVER, AR_PLANNED, "recovery", AR_BY_ENGINE,
 	"the engine that was asking before a replacement is gone: ask again before sending"},
 
+	/* the verdict on what was delivered */
+	{BOTH, AR_DELIVERED, AR_EVENT_POLL_ACCEPTED, AR_SUCCEEDED, "poll", AR_BY_ENGINE,
+	"asked again, the provider says that it is done"},
+	{BOTH, AR_DELIVERED, AR_EVENT_POLL_REJECTED, AR_REJECTED, "poll", AR_BY_ENGINE,
+	"asked again, the provider says no"},
+	{AR_OF_ACTION, AR_DELIVERED, AR_EVENT_OVERDUE, AR_MANUAL_REVIEW, "poll", AR_BY_ENGINE,
+	"the provider has not decided for too long: only a person can settle it"},
+
 	/* found */
 	{BOTH, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
-	"the provider has it"},
+	"the provider shows that it happened"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
-	"the provider has it"},
+	"the provider shows that it happened"},
+	{BOTH, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
+	"the provider has it; whether it carries it out is to be asked next"},
+	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
+	"the provider has it; whether it carries it out is to be asked next"},
+	{BOTH, AR_DELIVERED, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
+	"the provider shows what it had taken; whether it carries it out is to be asked next"},
+	{AR_OF_ATTEMPT, AR_SAFE_TO_RETRY, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
+	"late confirmation: the provider has it after all"},
 	{BOTH, AR_DELIVERED, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
 	"the provider shows what it had taken"},
 	{AR_OF_ATTEMPT, AR_SAFE_TO_RETRY, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
@@ -72,11 +104,13 @@ static const ArTransition transitions[] = {
 
 	/* not found */
 	{AR_OF_ATTEMPT, AR_OUTCOME_UNKNOWN, AR_EVENT_ABSENT, AR_SAFE_TO_RETRY, "lookup", AR_BY_ENGINE,
-	"the provider does not have it, by enough complete answers after the window"},
+	"the provider shows that it did not happen, by enough complete answers after the window"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_ABSENT, AR_SAFE_TO_RETRY, "lookup", AR_BY_ENGINE,
 	"proven not to have happened, and nothing is queued"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_ABSENT, AR_PLANNED, "lookup", AR_BY_ENGINE,
 	"proven not to have happened: a replacement is queued"},
+	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_ABSENT, AR_REJECTED, "lookup", AR_BY_ENGINE,
+	"the attempts that may have happened did not, and another one was refused"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_ABSENT_ONCE, AR_OUTCOME_UNKNOWN, "lookup", AR_BY_ENGINE,
 	"a valid negative; further ones, spaced apart, are required"},
 
@@ -120,21 +154,28 @@ static const char *const state_names[AR_STATE_COUNT] = {
 
 static const char *const event_names[AR_EVENT_COUNT] = {
 	[AR_EVENT_CLAIM] = "claim",
+	[AR_EVENT_RESEND] = "resend",
 	[AR_EVENT_NOT_SENT] = "not_sent",
 	[AR_EVENT_NOT_EXECUTED] = "not_executed",
 	[AR_EVENT_ANSWERED_ACCEPTED] = "answered_accepted",
 	[AR_EVENT_ANSWERED_ASYNC] = "answered_async",
 	[AR_EVENT_ANSWERED_UNREADABLE] = "answered_unreadable",
 	[AR_EVENT_ANSWERED_REJECTED] = "answered_rejected",
+	[AR_EVENT_REPLAYED] = "replayed",
+	[AR_EVENT_KEY_MISMATCH] = "key_mismatch",
 	[AR_EVENT_ANSWER_LOST] = "answer_lost",
 	[AR_EVENT_RECOVER] = "recover",
 	[AR_EVENT_ASK] = "ask",
 	[AR_EVENT_LOOK_AGAIN] = "look_again",
+	[AR_EVENT_LOOKED_BEFORE] = "looked_before",
 	[AR_EVENT_FOUND] = "found",
 	[AR_EVENT_ABSENT] = "absent",
 	[AR_EVENT_ABSENT_ONCE] = "absent_once",
 	[AR_EVENT_INCONCLUSIVE] = "inconclusive",
 	[AR_EVENT_NO_QUERY_SURFACE] = "no_query_surface",
+	[AR_EVENT_POLL_ACCEPTED] = "poll_accepted",
+	[AR_EVENT_POLL_REJECTED] = "poll_rejected",
+	[AR_EVENT_OVERDUE] = "overdue",
 	[AR_EVENT_LOOK_UP_NOW] = "look_up_now",
 	[AR_EVENT_REPLACE] = "replace",
 	[AR_EVENT_CANCEL] = "cancel",
@@ -177,7 +218,8 @@ bool
 ar_event_keeps_standing(ArEvent event)
 {
 	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM || event == AR_EVENT_RECOVER ||
-		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN || event == AR_EVENT_ABSENT_ONCE;
+		event == AR_EVENT_RESEND || event == AR_EVENT_KEY_MISMATCH || event == AR_EVENT_OVERDUE ||
+		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN || event == AR_EVENT_LOOKED_BEFORE || event == AR_EVENT_ABSENT_ONCE;
 }
 
 bool

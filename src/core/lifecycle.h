@@ -36,21 +36,28 @@ typedef enum ArState
 typedef enum ArEvent
 {
 	AR_EVENT_CLAIM,				/* the intent to send is being made durable */
+	AR_EVENT_RESEND,			/* likewise, of the very same request with its living key */
 	AR_EVENT_NOT_SENT,			/* proven: no byte of this attempt left */
 	AR_EVENT_NOT_EXECUTED,		/* proven: the complete answer says "not executed" */
 	AR_EVENT_ANSWERED_ACCEPTED,
 	AR_EVENT_ANSWERED_ASYNC,	/* the provider has it, its verdict comes later */
 	AR_EVENT_ANSWERED_UNREADABLE,	/* a success whose body cannot be trusted */
 	AR_EVENT_ANSWERED_REJECTED,
+	AR_EVENT_REPLAYED,			/* the stored reply to the same request says no */
+	AR_EVENT_KEY_MISMATCH,		/* the provider knows the key with another request */
 	AR_EVENT_ANSWER_LOST,		/* bytes may have left, no complete answer */
 	AR_EVENT_RECOVER,			/* found open, left by an engine that is gone */
 	AR_EVENT_ASK,				/* the window has closed: a lookup starts */
-	AR_EVENT_LOOK_AGAIN,		/* a queued replacement needs fresh proof of absence */
-	AR_EVENT_FOUND,
-	AR_EVENT_ABSENT,			/* enough complete negatives after the window */
+	AR_EVENT_LOOK_AGAIN,		/* what is queued needs a fresh look before it is sent */
+	AR_EVENT_LOOKED_BEFORE,		/* what it is about was looked at before the first send */
+	AR_EVENT_FOUND,				/* the provider shows that it happened */
+	AR_EVENT_ABSENT,			/* that it did not: enough complete answers after the window */
 	AR_EVENT_ABSENT_ONCE,		/* a valid negative, more are required */
 	AR_EVENT_INCONCLUSIVE,
 	AR_EVENT_NO_QUERY_SURFACE,	/* there is nothing to ask */
+	AR_EVENT_POLL_ACCEPTED,		/* asked later, the provider has carried it out */
+	AR_EVENT_POLL_REJECTED,		/* or has refused it */
+	AR_EVENT_OVERDUE,			/* or has not decided for too long */
 	AR_EVENT_LOOK_UP_NOW,		/* a person asks for another round of lookups */
 	AR_EVENT_REPLACE,
 	AR_EVENT_CANCEL,

@@ -118,6 +118,19 @@ ar_classify_status(int http_status, bool operation_sends_key)
 }
 
 /*
+ * That there is nothing to delete is a refusal only if there never was
+ * anything: what was there before the send is gone, and a lookup will show
+ * so.  Pure; never throws, needs no transaction.
+ */
+ArAnswerClass
+ar_classify_delete_status(int http_status, bool operation_sends_key, bool existed, bool may_be_a_page)
+{
+	if ((http_status == 404 || http_status == 410) && (existed || may_be_a_page))
+		return AR_ANSWER_UNKNOWN;
+	return ar_classify_status(http_status, operation_sends_key);
+}
+
+/*
  * The word for an answer class, as stored in evidence.  A constant string;
  * never throws, needs no transaction.
  */
@@ -140,6 +153,8 @@ ar_answer_class_name(ArAnswerClass answer)
 			return "in_progress";
 		case AR_ANSWER_ALREADY_EXISTS:
 			return "already_exists";
+		case AR_ANSWER_KEY_MISMATCH:
+			return "key_mismatch";
 		case AR_ANSWER_UNREADABLE:
 			return "unreadable";
 		case AR_ANSWER_UNKNOWN:

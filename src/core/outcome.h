@@ -40,6 +40,7 @@ typedef enum ArAnswerClass
 	AR_ANSWER_IN_PROGRESS,
 	AR_ANSWER_ALREADY_EXISTS,	/* there is such a thing; whether it is ours, a lookup tells */
 	AR_ANSWER_UNKNOWN,
+	AR_ANSWER_KEY_MISMATCH,		/* the provider knows our key with another request */
 	AR_ANSWER_UNREADABLE
 } ArAnswerClass;
 
@@ -48,6 +49,13 @@ extern const char *ar_transfer_class_name(ArTransferClass transfer);
 
 /* Default map of an answered attempt, by status alone. */
 extern ArAnswerClass ar_classify_status(int http_status, bool operation_sends_key);
+
+/*
+ * The same for a delete, where "it is not there" may be our own doing.
+ * "existed": it was seen before the first send.  "may_be_a_page": the body is
+ * something other than the provider's own words, such as a gateway's HTML.
+ */
+extern ArAnswerClass ar_classify_delete_status(int http_status, bool operation_sends_key, bool existed, bool may_be_a_page);
 extern const char *ar_answer_class_name(ArAnswerClass answer);
 
 /* The class of that name; false if there is none. */

@@ -1,6 +1,6 @@
 /*
  * ask.c
- *		Asking the provider about an unknown outcome, and judging its answer.
+ *		What the whole answer to a question means, and what follows from it.
  */
 #include "engine/engine_internal.h"
 
@@ -13,207 +13,360 @@
 #include "core/schedule.h"
 #include "profile/answer.h"
 
-/* Lookups have a budget of their own, so that they pass a crowd of writes. */
-#define LOOKUP_LIMIT 64
+/* A probe that is not visible after so many questions is not waited for. */
+#define WATCHED_AT_MOST	1000
 
-int
-ar_ask_claim(ArEngine *engine, ArQuestion ***questions)
-{
-	int			room = LOOKUP_LIMIT - engine->open_lookups;
-
-	if (room <= 0)
-		return 0;
-	return ar_store_ask(engine->turn_context, engine->epoch, room, questions);
-}
-
+/* An object that another action is credited with is none of ours; a candidate of that sort is none at all. */
 static void
-start_one(ArEngine *engine, ArQuestion *q)
+drop_owned(const ArQuestion *q, ArFindings *seen, ArLookupFacts *facts)
 {
-	ArErrand   *errand = ar_errand_begin(engine, NULL, q);
-	ArHeader   *headers = palloc(sizeof(ArHeader) * Max(q->header_strings / 2, 1));
-	ArRequest	request = {0};
-	char		error[256];
-
-	if (q->path == NULL)
-	{
-		ar_errand_end(engine, errand, NULL, "the question cannot be made from the rule");
+	if (q->effect != AR_EFFECT_CREATE)
 		return;
-	}
-	for (int i = 0; i < q->header_strings / 2; i++)
+	for (int i = 0; i < seen->id_count; i++)
 	{
-		headers[i].name = q->headers[2 * i];
-		headers[i].value = q->headers[2 * i + 1];
+		if (seen->ids[i] == NULL || strcmp(seen->ids[i], q->client_reference) == 0 || !ar_store_owned_by_other(q, seen->ids[i]))
+			continue;
+		if (facts->matches > 0)
+			facts->owned_by_other = true;
+		else
+		{
+			facts->candidates--;
+			memmove(&seen->ids[i], &seen->ids[i + 1], sizeof(char *) * (seen->id_count - i - 1));
+			seen->id_count--;
+			i--;
+		}
 	}
-	request.method = "GET";
-	request.url = psprintf("%s%s", q->base_url, q->path);
-	request.headers = headers;
-	request.header_count = q->header_strings / 2;
-	request.allow_http = q->allow_http;
-	request.address_policy.allow_private = q->allow_private_addresses;
-	request.ca_file = q->ca_file;
-	request.connect_timeout_ms = Max(q->timeout_us / 1000, 1);
-	request.timeout_ms = Max(q->timeout_us / 1000, 1);
-	request.max_body_bytes = q->max_response_bytes;
-	request.keep_header = q->artifact_header;
-	request.cookie = errand;
-	if (!ar_transport_start(engine->transport, &request, error, sizeof(error)))
-		ar_errand_end(engine, errand, NULL, error);
-}
-
-void
-ar_ask_start(ArEngine *engine, ArQuestion **questions, int count)
-{
-	for (int i = 0; i < count; i++)
-		start_one(engine, questions[i]);
-}
-
-static bool
-status_is_in(int status, const int *statuses, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if (statuses[i] == status)
-			return true;
-	}
-	return false;
 }
 
 /* What was seen, without a judgement. */
 static void
-gather_facts(const ArQuestion *q, const ArExchange *x, ArLookupFacts *facts, ArMatch *match)
+gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
 {
-	ArMatchRule rule = {q->client_reference, q->items_path, q->reference_path, q->body_match, q->artifact_path};
+	const ArQuestion *q = errand->question;
+	const ArInquiry *inquiry = errand->inquiry;
+	const ArFindings *canary = &inquiry->canary_now;
 
+	*seen = inquiry->now;
 	memset(facts, 0, sizeof(*facts));
-	memset(match, 0, sizeof(*match));
+	facts->effect = q->effect;
+	facts->before = q->before;
 	facts->gates_open = q->last_gate_us <= q->asked_us;
 	facts->version_unchanged = true;	/* the store looks again when it records */
-	if (x == NULL)
-		return;
-	/* A question may be sent again by anybody, so how it was sent says nothing. */
-	facts->answered = x->facts.transfer_ok && x->facts.final_header_end && x->facts.http_status >= 200;
-	facts->body_trusted = x->facts.body_framed && x->facts.body_complete;
-	facts->found_status = status_is_in(x->facts.http_status, q->found_statuses, q->found_status_count);
-	facts->absent_status = status_is_in(x->facts.http_status, q->absent_statuses, q->absent_status_count);
-	if (facts->answered && facts->body_trusted && facts->found_status)
-	{
-		ar_answer_match(x->body, x->body_len, &rule, match);
-		facts->shape_ok = match->shape_ok;
-		facts->matches = match->matches;
-	}
-	if (match->artifact_id == NULL && q->artifact_header != NULL)
-	{
-		const char *value = ar_exchange_header(x, q->artifact_header);
+	facts->answered = seen->answered;
+	facts->body_trusted = seen->body_trusted;
+	facts->found_status = seen->found_status;
+	facts->absent_status = seen->absent_status;
+	facts->shape_ok = seen->shape_ok;
+	facts->incomplete = seen->incomplete != NULL;
+	facts->matches = seen->matches;
+	facts->candidates = seen->candidates;
+	facts->candidate_is_unique = q->reading.unique;
+	facts->gone = seen->gone > 0 && seen->gone >= seen->matches + seen->candidates;
+	facts->unchanged = q->before_digest != NULL && seen->digest != NULL && strcmp(q->before_digest, seen->digest) == 0;
+	facts->canary_asked = inquiry->on_canary;
+	facts->canary_found = inquiry->on_canary && canary->answered && canary->found_status && canary->shape_ok &&
+		canary->matches + canary->candidates > 0;
+	/* An object that is asked for by its name and is not ours is somebody else's, not an absence of ours. */
+	if (q->effect == AR_EFFECT_CREATE && q->reading.items_path == NULL && seen->found_status &&
+		seen->matches + seen->candidates == 0)
+		facts->shape_ok = false;
+	drop_owned(q, seen, facts);
+}
 
-		if (value != NULL && ar_answer_text_is_clean(value))
-			match->artifact_id = pstrdup(value);
-	}
+static int64
+backoff(const ArQuestion *q, int times)
+{
+	return ar_backoff_us(q->pause_us, q->pause_max_us, times, pg_prng_double(&pg_global_prng_state));
+}
+
+/* After an answer that proves nothing. A gate that has moved since is waited for; so is a provider that asks for patience. */
+static int64
+pause_before_asking_again(const ArErrand *errand)
+{
+	const ArQuestion *q = errand->question;
+	int64		pause = backoff(q, q->inconclusives + 1);
+
+	if (errand->exchange != NULL)
+		pause = ar_retry_after_us(ar_send_asked_pause_us(errand->exchange), pause, q->pause_max_us);
+	return Max(pause, q->last_gate_us - q->asked_us);
 }
 
 static void
-choose_absence(const ArQuestion *q, ArAnswer *answer)
+choose_absence(const ArQuestion *q, bool canary_found, ArAnswer *answer)
 {
-	ArAbsenceRule rule = {q->window_assumed, q->min_negatives, false};
-	double		random = pg_prng_double(&pg_global_prng_state);
+	/* What was there before, or still is, has shown that the surface works. */
+	ArAbsenceRule rule = {q->window_assumed, q->min_negatives, canary_found || q->effect != AR_EFFECT_CREATE};
 
-	if (q->queued)
-	{
-		/* The absence is established already; this was its renewal. */
-		answer->step = AR_STEP_ABSENT;
-		answer->replace = true;
-	}
-	else if (q->negatives + 1 < ar_required_negatives(&rule))
+	if (q->negatives + 1 < ar_required_negatives(&rule))
 	{
 		answer->step = AR_STEP_ABSENT_ONCE;
 		answer->pause_us = q->negative_spacing_us;
+		return;
 	}
-	else
-	{
-		answer->step = AR_STEP_ABSENT;
-		answer->replace = q->replace_when_absent && q->replacements < q->max_replacements;
-		if (answer->replace && q->replacements > 0)
-			answer->pause_us = ar_backoff_us(q->retry_pause_us, q->retry_pause_max_us, q->replacements, random);
-	}
+	answer->step = AR_STEP_ABSENT;
+	answer->replace = q->replace_when_absent && q->replacements < q->max_replacements;
+	if (answer->replace && q->replacements > 0)
+		answer->pause_us = ar_backoff_us(q->retry_pause_us, q->retry_pause_max_us, q->replacements,
+										 pg_prng_double(&pg_global_prng_state));
 }
 
 static void
-choose_step(const ArQuestion *q, ArAnswer *answer)
+pass_on(const ArQuestion *q, ArAnswer *answer)
 {
+	answer->step = q->last_rule ? AR_STEP_GIVE_UP : AR_STEP_NEXT_RULE;
+	answer->pause_us = 0;
+}
+
+static void
+choose_after_inconclusive(const ArErrand *errand, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+
+	answer->step = AR_STEP_INCONCLUSIVE;
+	answer->pause_us = pause_before_asking_again(errand);
+	if (q->inconclusives + 1 >= q->max_inconclusive)
+		pass_on(q, answer);
+}
+
+/* About an unknown outcome, or an answer that cannot be read. */
+static void
+choose_what_happened(const ArErrand *errand, bool canary_found, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+
 	switch (answer->result)
 	{
 		case AR_LOOKUP_FOUND:
 			answer->step = AR_STEP_FOUND;
 			return;
 		case AR_LOOKUP_AMBIGUOUS:
-			/* Each of them carries our full reference: it happened, and more than once. */
-			answer->step = AR_STEP_FOUND;
-			ereport(LOG,
-					(errmsg("provider \"%s\" shows %d objects with reference \"%s\"",
-							q->provider, answer->matches, q->client_reference)));
+			pass_on(q, answer);
 			return;
 		case AR_LOOKUP_ABSENT:
-			/* It was taken and cannot be found: a contradiction, which no repetition of the question makes an absence. */
-			if (!q->delivered)
+			if (q->delivered)
 			{
-				choose_absence(q, answer);
+				/* A contradiction, which no repetition of the question makes an absence. */
+				answer->reason = "the provider took it, and does not show it";
+				break;
+			}
+			if (q->absence_proves)
+			{
+				choose_absence(q, canary_found, answer);
 				return;
 			}
-			answer->reason = "the provider took it, and does not show it";
-			break;
+			answer->result = AR_LOOKUP_INCONCLUSIVE;
+			answer->reason = "not found, where that proves nothing";
+			pass_on(q, answer);
+			return;
 		case AR_LOOKUP_INCONCLUSIVE:
 			break;
 	}
-	answer->step = q->inconclusives + 1 >= q->max_inconclusive ? AR_STEP_GIVE_UP : AR_STEP_INCONCLUSIVE;
-	answer->pause_us = ar_backoff_us(q->pause_us, q->pause_max_us, q->inconclusives + 1,
-									 pg_prng_double(&pg_global_prng_state));
+	choose_after_inconclusive(errand, answer);
 }
 
-static char *
-describe(const ArErrand *errand, const ArAnswer *answer)
+/* Before a send: the absence is established already and is renewed, or what it is about is looked at. */
+static void
+choose_before_send(const ArErrand *errand, ArAnswer *answer)
 {
 	const ArQuestion *q = errand->question;
-	StringInfoData json;
+	bool		too_often = q->inconclusives + 1 >= q->max_inconclusive;
 
-	initStringInfo(&json);
-	appendStringInfo(&json, "{\"lookup\": {\"result\": \"%s\", \"reason\": ", ar_lookup_result_name(answer->result));
-	escape_json(&json, answer->reason);
-	appendStringInfo(&json, ", \"asked_us\": " INT64_FORMAT ", \"gate_us\": " INT64_FORMAT, q->asked_us, q->last_gate_us);
-	if (answer->http_status != 0)
-		appendStringInfo(&json, ", \"http_status\": %d", answer->http_status);
-	if (answer->matches > 1)
-		appendStringInfo(&json, ", \"duplicates\": %d", answer->matches);
+	answer->pause_us = 0;
+	if (q->never_sent && (answer->result != AR_LOOKUP_INCONCLUSIVE || too_often))
+		answer->step = AR_STEP_LOOKED_BEFORE;
+	else if (answer->result == AR_LOOKUP_FOUND)
+		answer->step = AR_STEP_FOUND;
+	else if (answer->result == AR_LOOKUP_ABSENT)
+	{
+		answer->step = AR_STEP_ABSENT;
+		answer->replace = true;
+	}
+	else if (answer->result == AR_LOOKUP_AMBIGUOUS || too_often)
+		answer->step = AR_STEP_GIVE_UP;
+	else
+	{
+		answer->step = AR_STEP_INCONCLUSIVE;
+		answer->pause_us = pause_before_asking_again(errand);
+	}
+}
+
+static void
+choose_when_visible(const ArQuestion *q, ArAnswer *answer)
+{
+	answer->step = answer->result == AR_LOOKUP_FOUND ? AR_STEP_SEEN : AR_STEP_PENDING;
+	if (answer->step == AR_STEP_SEEN)
+		answer->pause_us = q->last_rule ? -1 : 0;
+	else
+		answer->pause_us = q->inconclusives >= WATCHED_AT_MOST ? -1 : q->pause_us;
+}
+
+static void
+describe_findings(StringInfo json, const ArErrand *errand, const ArFindings *seen, const ArLookupFacts *facts, const ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+
+	appendStringInfo(json, ", \"rule\": %d, \"asked_us\": " INT64_FORMAT ", \"gate_us\": " INT64_FORMAT ", \"pages\": %d, \"objects\": %d",
+					 q->position, q->asked_us, q->last_gate_us, seen->pages, seen->objects);
+	if (seen->incomplete != NULL)
+	{
+		appendStringInfoString(json, ", \"incomplete\": ");
+		escape_json(json, seen->incomplete);
+	}
+	if (facts->matches > 1)
+		appendStringInfo(json, ", \"duplicates\": %d", facts->matches);
+	if (facts->gone)
+		appendStringInfoString(json, ", \"gone\": true");
 	if (answer->result == AR_LOOKUP_ABSENT)
-		appendStringInfo(&json, ", \"negatives\": %d, \"canary\": \"no canary\"", q->negatives + 1);
+		appendStringInfo(json, ", \"negatives\": %d", q->negatives + 1);
+	if (answer->result == AR_LOOKUP_ABSENT || facts->canary_asked)
+		appendStringInfo(json, ", \"canary\": \"%s\"", facts->canary_found ? "found" : facts->canary_asked ? "not found" : "no canary");
+	if (facts->candidates == 0 && facts->matches < 2)
+		return;
+	appendStringInfoString(json, ", \"candidates\": [");
+	for (int i = 0; i < seen->id_count; i++)
+	{
+		appendStringInfoString(json, i > 0 ? ", " : "");
+		if (seen->ids[i] != NULL)
+			escape_json(json, seen->ids[i]);
+		else
+			appendStringInfoString(json, "null");
+	}
+	appendStringInfoChar(json, ']');
+}
+
+/* What every question leaves behind, whatever it was about. */
+static void
+describe_exchange(StringInfo json, const ArErrand *errand, int http_status)
+{
+	if (http_status != 0)
+		appendStringInfo(json, ", \"http_status\": %d", http_status);
 	if (errand->start_problem != NULL)
 	{
-		appendStringInfoString(&json, ", \"problem\": ");
-		escape_json(&json, ar_answer_text_is_clean(errand->start_problem) ? errand->start_problem : "(not printable)");
+		appendStringInfoString(json, ", \"problem\": ");
+		escape_json(json, ar_answer_text_is_clean(errand->start_problem) ? errand->start_problem : "(not printable)");
 	}
 	if (errand->exchange != NULL && errand->exchange->error[0] != '\0' && ar_answer_text_is_clean(errand->exchange->error))
 	{
-		appendStringInfoString(&json, ", \"error\": ");
-		escape_json(&json, errand->exchange->error);
+		appendStringInfoString(json, ", \"error\": ");
+		escape_json(json, errand->exchange->error);
 	}
-	appendStringInfoString(&json, "}}");
-	return json.data;
+	appendStringInfoString(json, "}}");
+}
+
+/* Who was looked at before the first send, and how it was. */
+static void
+note_before(const ArQuestion *q, const ArFindings *seen, ArAnswer *answer)
+{
+	if (answer->step != AR_STEP_LOOKED_BEFORE)
+		return;
+	answer->digest = seen->digest;
+	if (answer->result == AR_LOOKUP_INCONCLUSIVE)
+		answer->before = AR_BEFORE_UNKNOWN;
+	else if (q->effect == AR_EFFECT_DELETE)
+		answer->before = answer->result == AR_LOOKUP_ABSENT ? AR_BEFORE_THERE : AR_BEFORE_NOT_THERE;
+	else
+		answer->before = seen->objects > 0 ? AR_BEFORE_THERE : AR_BEFORE_NOT_THERE;
+}
+
+static void
+describe_lookup(const ArErrand *errand, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+	ArFindings	seen;
+	ArLookupFacts facts;
+	StringInfoData json;
+
+	gather_facts(errand, &seen, &facts);
+	answer->result = ar_lookup_judge(&facts, &answer->reason);
+	answer->http_status = seen.http_status;
+	answer->matches = facts.matches + facts.candidates;
+	answer->pages = seen.pages;
+	answer->objects = seen.objects;
+	switch (q->kind)
+	{
+		case AR_ASK_BEFORE_SEND:
+			choose_before_send(errand, answer);
+			break;
+		case AR_ASK_WHEN_VISIBLE:
+			choose_when_visible(q, answer);
+			break;
+		default:
+			choose_what_happened(errand, facts.canary_found, answer);
+			break;
+	}
+	note_before(q, &seen, answer);
+	if (answer->step == AR_STEP_FOUND || answer->step == AR_STEP_SEEN)
+		answer->artifact_id = seen.id_count > 0 && seen.ids[0] != NULL ? seen.ids[0] :
+			q->effect == AR_EFFECT_CREATE ? q->client_reference : NULL;
+	initStringInfo(&json);
+	appendStringInfo(&json, "{\"lookup\": {\"result\": \"%s\", \"reason\": ", ar_lookup_result_name(answer->result));
+	escape_json(&json, answer->reason);
+	describe_findings(&json, errand, &seen, &facts, answer);
+	describe_exchange(&json, errand, answer->http_status);
+	answer->evidence = json.data;
+}
+
+static bool
+is_listed(const char *state, char **states, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (strcmp(states[i], state) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A state that is not terminal is no verdict, and neither is a long time. */
+static void
+describe_poll(const ArErrand *errand, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+	const ArReading *r = &q->reading;
+	const ArExchange *x = errand->exchange;
+	bool		readable = x != NULL && x->facts.transfer_ok && x->facts.final_header_end &&
+		x->facts.http_status >= 200 && x->facts.http_status < 300 && x->facts.body_framed && x->facts.body_complete;
+	char	   *state = readable ? ar_answer_value(x->body, x->body_len, r->state_path) : NULL;
+	StringInfoData json;
+
+	answer->http_status = x ? x->facts.http_status : 0;
+	answer->pages = 1;
+	answer->result = AR_LOOKUP_INCONCLUSIVE;
+	if (state != NULL && is_listed(state, r->accepted, r->accepted_count))
+		answer->step = AR_STEP_ACCEPTED;
+	else if (state != NULL && is_listed(state, r->rejected, r->rejected_count))
+		answer->step = AR_STEP_REJECTED;
+	else
+		answer->step = q->overdue ? AR_STEP_OVERDUE : AR_STEP_PENDING;
+	if (answer->step == AR_STEP_ACCEPTED || answer->step == AR_STEP_REJECTED)
+	{
+		answer->result = AR_LOOKUP_FOUND;
+		answer->reason = "the provider has decided";
+	}
+	else
+		answer->reason = state != NULL ? "the provider has not decided yet" : "no state could be read";
+	if (answer->step == AR_STEP_ACCEPTED && r->artifact_path != NULL)
+		answer->artifact_id = ar_answer_value(x->body, x->body_len, r->artifact_path);
+	answer->pause_us = pause_before_asking_again(errand);
+	initStringInfo(&json);
+	appendStringInfoString(&json, "{\"poll\": {\"reason\": ");
+	escape_json(&json, answer->reason);
+	if (state != NULL)
+	{
+		appendStringInfoString(&json, ", \"state\": ");
+		escape_json(&json, state);
+	}
+	describe_exchange(&json, errand, answer->http_status);
+	answer->evidence = json.data;
 }
 
 /* What an answer proves and what follows.  Palloc'ed in the current context; needs a transaction. */
 void
 ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer)
 {
-	const ArQuestion *q = errand->question;
-	const ArExchange *x = errand->exchange;
-	ArLookupFacts facts;
-	ArMatch		match;
-
 	memset(answer, 0, sizeof(*answer));
-	gather_facts(q, x, &facts, &match);
-	answer->result = ar_lookup_judge(&facts, &answer->reason);
-	answer->http_status = x ? x->facts.http_status : 0;
-	answer->matches = match.matches;
-	if (answer->matches > 0 && answer->result != AR_LOOKUP_INCONCLUSIVE)
-		answer->artifact_id = match.artifact_id ? match.artifact_id : q->client_reference;
-	choose_step(q, answer);
-	answer->evidence = describe(errand, answer);
+	if (errand->question->kind == AR_ASK_FOR_VERDICT)
+		describe_poll(errand, answer);
+	else
+		describe_lookup(errand, answer);
 }

@@ -267,7 +267,7 @@ void
 ar_engine_stop(ArEngine *engine)
 {
 	MemoryContext caller = MemoryContextSwitchTo(engine->turn_context);
-	bool		asking = engine->open_lookups > 0;
+	bool		asking = engine->open_lookups > 0 || engine->ended_count > 0;
 
 	end_everything(engine);
 	engine->busy_until_us = 0;

@@ -10,6 +10,7 @@
 #include "lib/ilist.h"
 
 #include "engine/engine.h"
+#include "profile/match.h"
 #include "store/dispatch.h"
 #include "store/question.h"
 #include "transport/transport.h"
@@ -22,6 +23,41 @@
 #define AR_MAKE_PARTITIONS_EVERY_US	INT64CONST(86400000000)
 #define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
 
+/* What the pages of an answer have shown so far, taken together. */
+typedef struct ArFindings
+{
+	int			http_status;	/* of the last page; 0: none */
+	int			pages;
+	int			objects;
+	int			rows;
+	bool		answered;		/* all of them were */
+	bool		body_trusted;
+	bool		found_status;
+	bool		absent_status;
+	bool		shape_ok;
+	const char *incomplete;		/* why not everything was seen, or NULL */
+	int			matches;
+	int			candidates;
+	int			gone;
+	char	   *ids[AR_MATCH_IDS];	/* distinct ones; those without an id are counted only */
+	int			id_count;
+	char	   *digest;
+} ArFindings;
+
+/* A question on its way: what has been seen, and where it goes on; inquiry.c. */
+typedef struct ArInquiry
+{
+	ArFindings	seen;			/* about the action itself, without the last page */
+	ArFindings	now;			/* with it */
+	bool		on_canary;		/* the same about the canary */
+	ArFindings	canary_seen;
+	ArFindings	canary_now;
+	bool		to_canary;		/* the canary comes next */
+	char	   *next_path;		/* of the next request, or */
+	char	   *next_url;
+	char	   *next_body;
+} ArInquiry;
+
 /* One transfer, from its claim to its record: a write or a lookup. */
 typedef struct ArErrand
 {
@@ -32,6 +68,10 @@ typedef struct ArErrand
 	char	   *start_problem;	/* then why */
 	int			rule_position;	/* of the response rule that decides; 0: the default map */
 	ArAnswerClass ruled;		/* then what it says */
+	bool		ruled_stored_reply;
+	char	   *ruled_artifact_path;
+	ArInquiry  *inquiry;		/* a question: what its pages have shown so far */
+	bool		goes_on;		/* another page, or the canary, is to be asked for */
 	int			record_failures;	/* times its result could not be stored */
 	int64		retry_at_us;	/* monotonic; 0: at once */
 } ArErrand;
@@ -86,15 +126,29 @@ extern void ar_gate_drive(ArEngine *engine);
 
 /* send.c: claiming and starting. Claiming needs an open engine transaction; may ereport. */
 extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
+extern int	ar_send_claim_resends(ArEngine *engine, ArDispatch **claimed, int claimed_count, ArDispatch ***dispatches);
 extern bool ar_send_skip_next(ArEngine *engine);	/* in a transaction, after a claim of one failed */
 extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
+
+/* end.c: what the end of an attempt means. */
 extern ArTransferClass ar_send_classify(const ArErrand *errand);
 extern void ar_send_judge(ArErrand **errands, int count);	/* asks the operations' own rules; in a transaction */
 extern void ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end);
 
-/* ask.c: lookups. */
+extern int64 ar_send_asked_pause_us(const ArExchange *x);	/* what Retry-After says; -1: nothing */
+extern void ar_send_degrade_end(const ArErrand *errand, ArAttemptEnd *end);	/* it cannot be stored as it is */
+
+/* request.c: ends the errand at once if its request cannot be started. */
+extern void ar_request_start(ArEngine *engine, ArErrand *errand, ArRequest *request,
+							 char **strings, int count, const char *credential_name);
+
+/* inquiry.c: lookups and polls, page by page. */
 extern int	ar_ask_claim(ArEngine *engine, ArQuestion ***questions);
 extern void ar_ask_start(ArEngine *engine, ArQuestion **questions, int count);
+extern void ar_ask_read(ArErrand *errand);	/* fills "now", sets goes_on; in a transaction */
+extern void ar_ask_go_on(ArEngine *engine, ArErrand *errand);
+
+/* ask.c: what the whole answer means; in a transaction. */
 extern void ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer);
 
 /* record.c: putting results into the database. */
@@ -107,8 +161,9 @@ extern void ar_record_one_by_one(ArEngine *engine); /* in transactions of its ow
 /* errand.c: the two lists. */
 extern ArErrand *ar_errand_begin(ArEngine *engine, ArDispatch *dispatch, ArQuestion *question);
 extern void ar_errand_end(ArEngine *engine, ArErrand *errand, ArExchange *exchange, const char *start_problem);
+extern void ar_errand_reopen(ArEngine *engine, ArErrand *errand);
 extern void ar_errand_free(ArEngine *engine, ArErrand *errand);
-extern int	ar_errand_open_counts(const ArEngine *engine, ArOpenCount **counts);
+extern int	ar_errand_open_counts(const ArEngine *engine, ArDispatch **claimed, int claimed_count, ArOpenCount **counts);
 
 /* engine.c */
 extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */

@@ -54,6 +54,22 @@ ar_errand_end(ArEngine *engine, ArErrand *errand, ArExchange *exchange, const ch
 	dlist_push_tail(&engine->ended, &errand->node);
 }
 
+/* A question whose answer has a further part: it is on its way again. */
+void
+ar_errand_reopen(ArEngine *engine, ArErrand *errand)
+{
+	Assert(errand->question != NULL);
+	dlist_delete(&errand->node);
+	engine->ended_count--;
+	if (errand->exchange != NULL)
+		ar_exchange_free(errand->exchange);
+	errand->exchange = NULL;
+	errand->goes_on = false;
+	errand->retry_at_us = 0;
+	dlist_push_tail(&engine->open, &errand->node);
+	engine->open_lookups++;
+}
+
 /* An ended errand that is recorded, or given up. */
 void
 ar_errand_free(ArEngine *engine, ArErrand *errand)
@@ -68,38 +84,46 @@ ar_errand_free(ArEngine *engine, ArErrand *errand)
 }
 
 static void
-count_writes(dlist_head *list, ArOpenCount *counts, int *count)
+count_write(const char *provider, ArOpenCount *counts, int *count)
+{
+	int			i = 0;
+
+	while (i < *count && strcmp(counts[i].provider, provider) != 0)
+		i++;
+	if (i == *count)
+	{
+		strlcpy(counts[i].provider, provider, sizeof(counts[i].provider));
+		counts[i].open = 0;
+		(*count)++;
+	}
+	counts[i].open++;
+}
+
+static void
+count_writes(const dlist_head *list, ArOpenCount *counts, int *count)
 {
 	dlist_iter	iter;
 
-	dlist_foreach(iter, list)
+	dlist_foreach(iter, (dlist_head *) list)
 	{
 		ArErrand   *errand = dlist_container(ArErrand, node, iter.cur);
-		int			i = 0;
 
-		if (errand->dispatch == NULL)
-			continue;
-		while (i < *count && strcmp(counts[i].provider, errand->dispatch->provider) != 0)
-			i++;
-		if (i == *count)
-		{
-			strlcpy(counts[i].provider, errand->dispatch->provider, sizeof(counts[i].provider));
-			counts[i].open = 0;
-			(*count)++;
-		}
-		counts[i].open++;
+		if (errand->dispatch != NULL)
+			count_write(errand->dispatch->provider, counts, count);
 	}
 }
 
-/* Writes that are open or not yet recorded, per provider; palloc'ed. */
+/* Writes that are open, not yet recorded, or just claimed, per provider; palloc'ed. */
 int
-ar_errand_open_counts(const ArEngine *engine, ArOpenCount **counts)
+ar_errand_open_counts(const ArEngine *engine, ArDispatch **claimed, int claimed_count, ArOpenCount **counts)
 {
 	int			count = 0;
-	int			possible = engine->open_writes + engine->ended_count;
+	int			possible = engine->open_writes + engine->ended_count + claimed_count;
 
 	*counts = palloc(sizeof(ArOpenCount) * Max(possible, 1));
-	count_writes((dlist_head *) &engine->open, *counts, &count);
-	count_writes((dlist_head *) &engine->ended, *counts, &count);
+	count_writes(&engine->open, *counts, &count);
+	count_writes(&engine->ended, *counts, &count);
+	for (int i = 0; i < claimed_count; i++)
+		count_write(claimed[i]->provider, *counts, &count);
 	return count;
 }

@@ -32,6 +32,11 @@ objection(ArEngine *engine, ArDispatch *dispatch)
 		return "somebody is confirming the action";
 	engine->checked[engine->checked_count++] = dispatch->action_id;
 	problem = ar_store_check_dispatch(dispatch, engine->epoch);
+	if (problem == NULL && dispatch->drill == AR_DRILL_REQUEST_LOST && dispatch->number == 1)
+	{
+		dispatch->drilled = true;
+		return "the request is lost: this is a drill";
+	}
 	return problem == NULL ? NULL : MemoryContextStrdup(dispatch->context, problem);
 }
 

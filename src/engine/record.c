@@ -58,19 +58,6 @@ postpone(ArErrand *errand, int64 pause_us)
 	errand->retry_at_us = ar_monotonic_us() + pause_us;
 }
 
-/* What could not be stored as it is becomes an unknown outcome: that is true, and safe. */
-static void
-degrade(ArAttemptEnd *end)
-{
-	end->event = AR_EVENT_ANSWER_LOST;
-	end->attempt_state = AR_OUTCOME_UNKNOWN;
-	end->action_state = AR_OUTCOME_UNKNOWN;
-	end->evidence = "{\"transfer\": {\"proves\": \"unknown\", \"reason\": \"the result could not be stored\"}}";
-	end->artifact_id = NULL;
-	end->body_len = 0;
-	end->pause_provider = false;
-}
-
 /* The ends of the given writes, as they are to be stored now. Needs a transaction. */
 static ArAttemptEnd *
 describe_ends(ArErrand **errands, int count)
@@ -80,17 +67,24 @@ describe_ends(ArErrand **errands, int count)
 	ar_send_judge(errands, count);
 	for (int i = 0; i < count; i++)
 	{
-		const ArDispatch *d = errands[i]->dispatch;
-
 		ar_send_describe_end(errands[i], &ends[i]);
 		if (errands[i]->record_failures >= STORE_ATTEMPTS)
-		{
-			degrade(&ends[i]);
-			ends[i].gate_in_us = d->late_arrival_us + d->window_us;
-			ends[i].gate_us = ar_lower_now() + ends[i].gate_in_us;
-		}
+			ar_send_degrade_end(errands[i], &ends[i]);
 	}
 	return ends;
+}
+
+/* An answer with further pages to read is not recorded yet: it goes on after the commit. */
+static bool
+record_answer(ArErrand *errand)
+{
+	ArAnswer	answer;
+
+	ar_ask_read(errand);
+	if (errand->goes_on)
+		return false;
+	ar_ask_describe_answer(errand, &answer);
+	return ar_store_record_answer(errand->question, &answer);
 }
 
 /*
@@ -118,10 +112,7 @@ record_in_transaction(ArEngine *engine, ArErrand **errands, int count, bool *don
 		}
 		else
 		{
-			ArAnswer	answer;
-
-			ar_ask_describe_answer(errands[i], &answer);
-			done[i] = ar_store_record_answer(errands[i]->question, &answer);
+			done[i] = record_answer(errands[i]);
 		}
 	}
 	if (write_count == 0)
@@ -133,14 +124,14 @@ record_in_transaction(ArEngine *engine, ArErrand **errands, int count, bool *don
 	for (int i = 0; i < write_count; i++)
 	{
 		done[places[i]] = recorded[i] || vanished[i];
-		unknown = unknown || ends[i].gate_us != 0;
+		unknown = unknown || ends[i].ask_in_us >= 0;
 		if (vanished[i])
 			ereport(LOG,
 					(errmsg("the result of an attempt of action with reference \"%s\" could not be stored: the action has moved on",
 							writes[i]->dispatch->client_reference)));
 	}
 	if (unknown)
-		ar_store_surrender();
+		ar_store_surrender(PG_INT64_MAX);
 }
 
 /* After the commit: what is stored may go, what was locked is tried again. */
@@ -149,6 +140,11 @@ settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 {
 	for (int i = 0; i < count; i++)
 	{
+		if (!done[i] && errands[i]->goes_on)
+		{
+			ar_ask_go_on(engine, errands[i]);
+			continue;
+		}
 		if (!done[i])
 		{
 			postpone(errands[i], LOCKED_RETRY_US);

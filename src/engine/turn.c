@@ -155,6 +155,8 @@ typedef struct Work
 	int			result_count;
 	ArDispatch **dispatches;
 	int			dispatch_count;
+	ArDispatch **resends;
+	int			resend_count;
 	ArQuestion **questions;
 	int			question_count;
 	int64		new_epoch;
@@ -203,15 +205,18 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	engine->look_at_everything = false;
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
+	{
+		work->resend_count = ar_send_claim_resends(engine, work->dispatches, work->dispatch_count, &work->resends);
 		work->question_count = ar_ask_claim(engine, &work->questions);
-	if (asking && work->dispatch_count + work->question_count == 0)
+	}
+	if (asking && work->dispatch_count + work->resend_count + work->question_count == 0)
 		plan_ahead(engine);
 	else
 	{
 		ar_engine_look_soon(engine);
 		engine->look_for_work = work->dispatch_count >= (engine->claim_one ? 1 : AR_CLAIM_LIMIT);
 	}
-	if (work->dispatch_count > 0)
+	if (work->dispatch_count + work->resend_count > 0)
 		ar_fault_point("claim_before_commit");
 }
 
@@ -223,9 +228,10 @@ carry_out(ArEngine *engine, Work *work)
 		ar_record_committed(engine, work->results, work->result_count, work->done);
 	if (work->new_epoch != 0)
 		enter_epoch(engine, work->new_epoch);
-	if (work->dispatch_count > 0)
+	if (work->dispatch_count + work->resend_count > 0)
 		ar_fault_point("claim_after_commit");
 	ar_send_start(engine, work->dispatches, work->dispatch_count);
+	ar_send_start(engine, work->resends, work->resend_count);
 	ar_ask_start(engine, work->questions, work->question_count);
 }
 

@@ -17,9 +17,8 @@
 
 #include "profile/guarded.h"
 
-/* Call one of the jsonb_path_query functions; NULL where it returns SQL NULL. */
-static Jsonb *
-query(PGFunction function, Jsonb *document, const char *path)
+Jsonb *
+ar_json_query(PGFunction function, Jsonb *document, const char *path)
 {
 	LOCAL_FCINFO(fcinfo, 4);
 	Datum		result;
@@ -36,9 +35,8 @@ query(PGFunction function, Jsonb *document, const char *path)
 	return fcinfo->isnull ? NULL : DatumGetJsonbP(result);
 }
 
-/* A scalar document as text: a string without its quotes, a number digit for digit. */
-static char *
-scalar_text(Jsonb *document)
+char *
+ar_json_scalar_text(Jsonb *document)
 {
 	JsonbValue	value;
 
@@ -50,11 +48,13 @@ scalar_text(Jsonb *document)
 		return pnstrdup(value.val.string.val, value.val.string.len);
 	if (value.type == jbvNumeric)
 		return DatumGetCString(DirectFunctionCall1(numeric_out, NumericGetDatum(value.val.numeric)));
+	if (value.type == jbvBool)
+		return pstrdup(value.val.boolean ? "true" : "false");
 	return NULL;
 }
 
-static Jsonb *
-parse(const char *body, size_t length)
+Jsonb *
+ar_json_parse(const char *body, size_t length)
 {
 	char	   *text = pnstrdup(body, length);
 
@@ -78,7 +78,7 @@ read_document(void *state)
 {
 	DocumentRead *read = state;
 
-	read->document = parse(read->body, read->length);
+	read->document = ar_json_parse(read->body, read->length);
 }
 
 Jsonb *
@@ -102,7 +102,7 @@ read_value(void *state)
 {
 	ValueRead  *read = state;
 
-	read->value = scalar_text(query(jsonb_path_query_first, parse(read->body, read->length), read->jsonpath));
+	read->value = ar_json_scalar_text(ar_json_query(jsonb_path_query_first, ar_json_parse(read->body, read->length), read->jsonpath));
 }
 
 char *
@@ -113,109 +113,6 @@ ar_answer_value(const char *body, size_t length, const char *jsonpath)
 	if (!ar_guarded(read_value, &read) || read.value == NULL || !ar_answer_text_is_clean(read.value))
 		return NULL;
 	return read.value;
-}
-
-typedef struct MatchRead
-{
-	const char *body;
-	size_t		length;
-	const ArMatchRule *rule;
-	ArMatch    *match;
-} MatchRead;
-
-/* Does this object carry exactly our reference? Count it, and take the first one's id. */
-static void
-match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match)
-{
-	char	   *reference = scalar_text(query(jsonb_path_query_first, object, rule->reference_path));
-
-	if (reference == NULL || strcmp(reference, rule->client_reference) != 0)
-		return;
-	match->matches++;
-	if (match->matches == 1 && rule->artifact_path != NULL)
-		match->artifact_id = scalar_text(query(jsonb_path_query_first, object, rule->artifact_path));
-}
-
-/*
- * A list must be there to be empty: its path up to the wildcard has to lead to
- * an array.  An answer without it is no answer to the question.
- */
-static bool
-list_is_there(Jsonb *document, const char *items_path)
-{
-	size_t		length = strlen(items_path);
-	char	   *list_path;
-	Jsonb	   *list;
-
-	if (length < 3 || strcmp(items_path + length - 3, "[*]") != 0)
-		return query(jsonb_path_query_first, document, items_path) != NULL;
-	list_path = pnstrdup(items_path, length - 3);
-	list = query(jsonb_path_query_first, document, list_path);
-	return list != NULL && JB_ROOT_IS_ARRAY(list) && !JB_ROOT_IS_SCALAR(list);
-}
-
-static void
-read_json_match(void *state)
-{
-	MatchRead  *read = state;
-	Jsonb	   *document = parse(read->body, read->length);
-	JsonbIterator *iterator;
-	JsonbValue	item;
-	JsonbIteratorToken token;
-
-	if (read->rule->items_path == NULL)
-	{
-		/* An object without our reference is somebody else's, not an absence of ours. */
-		match_object(document, read->rule, read->match);
-		read->match->shape_ok = read->match->matches > 0;
-		return;
-	}
-	if (!list_is_there(document, read->rule->items_path))
-		return;
-	read->match->shape_ok = true;
-	document = query(jsonb_path_query_array, document, read->rule->items_path);
-	iterator = JsonbIteratorInit(&document->root);
-	while ((token = JsonbIteratorNext(&iterator, &item, true)) != WJB_DONE)
-	{
-		if (token == WJB_ELEM && item.type == jbvBinary)
-			match_object(JsonbValueToJsonb(&item), read->rule, read->match);
-	}
-}
-
-/* The text must stand there whole, not as the beginning or end of a longer reference. */
-static void
-match_text(const char *body, size_t length, const ArMatchRule *rule, ArMatch *match)
-{
-	char	   *text = pnstrdup(body, length);
-	size_t		wanted = strlen(rule->body_match);
-	const char *word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-";
-
-	for (char *at = strstr(text, rule->body_match); at != NULL; at = strstr(at + 1, rule->body_match))
-	{
-		bool		starts = at == text || strchr(word, at[-1]) == NULL;
-		bool		ends = at[wanted] == '\0' || strchr(word, at[wanted]) == NULL;
-
-		if (starts && ends)
-		{
-			match->matches = 1;
-			match->shape_ok = true;
-			return;
-		}
-	}
-}
-
-void
-ar_answer_match(const char *body, size_t length, const ArMatchRule *rule, ArMatch *match)
-{
-	MatchRead	read = {body, length, rule, match};
-
-	memset(match, 0, sizeof(*match));
-	if (rule->body_match != NULL)
-		match_text(body, length, rule, match);
-	else if (!ar_guarded(read_json_match, &read))
-		memset(match, 0, sizeof(*match));
-	if (match->artifact_id != NULL && !ar_answer_text_is_clean(match->artifact_id))
-		match->artifact_id = NULL;
 }
 
 bool

@@ -12,9 +12,9 @@
 #include "store/statement.h"
 
 static ArStatement keep_statement = {
-	"UPDATE reconcile.lookup SET answered_at = $2, result = $3, reason = $4, http_status = $5, matches = $6, artifact_id = $7"
-	" WHERE lookup_id = $1",
-	7, {UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, INT4OID, INT4OID, TEXTOID}
+	"UPDATE reconcile.lookup SET answered_at = $2, result = $3, reason = $4, http_status = $5, matches = $6, artifact_id = $7,"
+	" pages = $8, objects = $9 WHERE lookup_id = $1",
+	9, {UUIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, INT4OID, INT4OID, TEXTOID, INT4OID, INT4OID}
 };
 
 /* Lock the action if it still is what it was when it was asked about. */
@@ -29,63 +29,88 @@ static ArStatement lock_statement = {
  * confirmation.
  */
 static ArStatement credit_statement = {
-	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'found', state = 'succeeded', standing = 'confirmed/accepted',"
-	" evidence = $2::jsonb, artifact_id = $3"
-	" WHERE t.action_id = $1 AND t.number = (SELECT x.number FROM reconcile.attempt x WHERE x.action_id = $1"
-	"  ORDER BY (x.state IN ('outcome_unknown', 'delivered')) DESC, x.number DESC LIMIT 1)",
-	3, {UUIDOID, TEXTOID, TEXTOID}
+	"UPDATE reconcile.attempt t SET version = t.version + 1, event = $4, state = $5::reconcile.state, standing = $6::reconcile.standing,"
+	" evidence = $2::jsonb, artifact_id = coalesce($3, t.artifact_id)"
+	" WHERE t.action_id = $1 AND t.number = (SELECT x.number FROM reconcile.attempt x WHERE x.action_id = $1 AND x.state <> 'rejected'"
+	"  ORDER BY (x.state = 'delivered') DESC, (x.state = 'outcome_unknown') DESC, x.number DESC LIMIT 1)",
+	6, {UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
-/* Absence settles only attempts whose gate was open when the question was asked. */
+/* Absence settles only attempts whose gate, by the window of this rule, was open when the question was asked. */
 static ArStatement absent_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'absent', state = 'safe_to_retry', standing = 'failed/pending',"
-	" evidence = $2::jsonb WHERE t.action_id = $1 AND t.state = 'outcome_unknown' AND t.gate_us <= $3",
-	3, {UUIDOID, TEXTOID, INT8OID}
+	" evidence = $2::jsonb WHERE t.action_id = $1 AND t.state = 'outcome_unknown'",
+	2, {UUIDOID, TEXTOID}
 };
 
 static ArStatement step_statement = {
 	"WITH stepped AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = $2, state = $3::reconcile.state, standing = $4::reconcile.standing,"
 	"  attempt_number = NULL, queued = ($3 = 'planned'), evidence = $5::jsonb, artifact_id = coalesce($6, a.artifact_id),"
-	"  gate_us = $7, eligible_at = CASE WHEN $7 IS NOT NULL THEN $9 + $8 * interval '1 microsecond' END,"
+	"  gate_us = CASE WHEN $16 > 0 THEN greatest($7, reconcile.next_gate($1, $16)) ELSE $7 END,"
+	"  eligible_at = CASE WHEN $7 IS NOT NULL THEN $9 + $8 * interval '1 microsecond' END,"
 	"  due_at = CASE WHEN $3 = 'planned' THEN $9 + $8 * interval '1 microsecond' ELSE a.due_at END,"
 	"  negatives = $10, inconclusives = $11, replacements = a.replacements + $12,"
 	"  looked_at = coalesce($13, a.looked_at), looked_boot_us = coalesce($14, a.looked_boot_us),"
-	"  looked_lifetime = coalesce($15, a.looked_lifetime)"
+	"  looked_lifetime = coalesce($15, a.looked_lifetime), lookup_position = CASE WHEN $16 > 0 THEN $16 ELSE a.lookup_position END,"
+	"  existed = coalesce($17, a.existed), before_digest = coalesce($18, a.before_digest)"
 	" WHERE a.action_id = $1 RETURNING a.action_id, a.state, reconcile.resolved_status(a.standing) AS status)"
 	" SELECT CASE WHEN s.status <> 'DENIED_UNRESOLVED' THEN pg_notify('reconcile',"
 	"  json_build_object('action_id', s.action_id, 'state', s.state, 'status', s.status)::text) END FROM stepped s",
-	15, {UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, TIMESTAMPTZOID, INT4OID, INT4OID, INT4OID,
-	TIMESTAMPTZOID, INT8OID, TEXTOID}
+	18, {UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT8OID, TIMESTAMPTZOID, INT4OID, INT4OID, INT4OID,
+	TIMESTAMPTZOID, INT8OID, TEXTOID, INT4OID, BOOLOID, TEXTOID}
+};
+
+/* What is only watched makes no step: it is planned when to ask again. */
+static ArStatement watch_statement = {
+	"UPDATE reconcile.action a SET gate_us = $2, eligible_at = $3, inconclusives = $4, lookup_position = $5 WHERE a.action_id = $1",
+	5, {UUIDOID, INT8OID, TIMESTAMPTZOID, INT4OID, INT4OID}
 };
 
 /* The transition that a step means for this action. */
 static void
 choose_transition(const ArQuestion *question, const ArAnswer *answer, ArEvent *event, ArState *state)
 {
+	bool		queued = question->kind == AR_ASK_BEFORE_SEND;
+	ArState		waiting = question->delivered ? AR_DELIVERED : queued ? AR_PLANNED : AR_OUTCOME_UNKNOWN;
+
 	*event = AR_EVENT_INCONCLUSIVE;
-	*state = AR_MANUAL_REVIEW;
+	*state = waiting;
 	switch (answer->step)
 	{
 		case AR_STEP_FOUND:
 			*event = AR_EVENT_FOUND;
-			*state = AR_SUCCEEDED;
+			*state = question->awaits_verdict ? AR_DELIVERED : AR_SUCCEEDED;
 			return;
 		case AR_STEP_ABSENT_ONCE:
 			*event = AR_EVENT_ABSENT_ONCE;
-			*state = AR_OUTCOME_UNKNOWN;
 			return;
 		case AR_STEP_ABSENT:
 			*event = AR_EVENT_ABSENT;
-			*state = answer->replace ? AR_PLANNED : AR_SAFE_TO_RETRY;
-			return;
-		case AR_STEP_INCONCLUSIVE:
-			*event = AR_EVENT_INCONCLUSIVE;
-			*state = question->delivered ? AR_DELIVERED : question->queued ? AR_PLANNED : AR_OUTCOME_UNKNOWN;
+			*state = question->one_refused ? AR_REJECTED : answer->replace ? AR_PLANNED : AR_SAFE_TO_RETRY;
 			return;
 		case AR_STEP_GIVE_UP:
-			*event = AR_EVENT_INCONCLUSIVE;
-			*state = question->queued ? AR_SAFE_TO_RETRY : AR_MANUAL_REVIEW;
+			*state = queued ? AR_SAFE_TO_RETRY : AR_MANUAL_REVIEW;
+			return;
+		case AR_STEP_LOOKED_BEFORE:
+			*event = AR_EVENT_LOOKED_BEFORE;
+			return;
+		case AR_STEP_ACCEPTED:
+			*event = AR_EVENT_POLL_ACCEPTED;
+			*state = AR_SUCCEEDED;
+			return;
+		case AR_STEP_REJECTED:
+			*event = AR_EVENT_POLL_REJECTED;
+			*state = AR_REJECTED;
+			return;
+		case AR_STEP_OVERDUE:
+			*event = AR_EVENT_OVERDUE;
+			*state = AR_MANUAL_REVIEW;
+			return;
+		case AR_STEP_INCONCLUSIVE:
+		case AR_STEP_NEXT_RULE:
+		case AR_STEP_PENDING:
+		case AR_STEP_SEEN:
 			return;
 	}
 }
@@ -100,8 +125,8 @@ text_or_null(const char *text, char *null_flag)
 static void
 keep_fact(const ArQuestion *question, const ArAnswer *answer)
 {
-	Datum		values[7];
-	char		nulls[7] = {' ', ' ', ' ', ' ', ' ', ' ', ' '};
+	Datum		values[9];
+	char		nulls[9] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
 
 	values[0] = UUIDPGetDatum(&question->lookup_id);
 	values[1] = TimestampTzGetDatum(ar_wall_now());
@@ -111,42 +136,82 @@ keep_fact(const ArQuestion *question, const ArAnswer *answer)
 	nulls[4] = answer->http_status == 0 ? 'n' : ' ';
 	values[5] = Int32GetDatum(answer->matches);
 	values[6] = text_or_null(answer->artifact_id, &nulls[6]);
+	values[7] = Int32GetDatum(answer->pages);
+	values[8] = Int32GetDatum(answer->objects);
 	ar_statement_run(&keep_statement, values, nulls);
 }
 
 static void
-settle_attempts(const ArQuestion *question, const ArAnswer *answer)
+credit(const ArQuestion *question, const ArAnswer *answer, ArEvent event, ArState state)
 {
-	Datum		values[3];
-	char		nulls[3] = {' ', ' ', ' '};
+	Datum		values[6];
+	char		nulls[6] = {' ', ' ', ' ', ' ', ' ', ' '};
 
 	values[0] = UUIDPGetDatum(&question->action_id);
 	values[1] = CStringGetTextDatum(answer->evidence);
-	if (answer->step == AR_STEP_FOUND)
+	values[2] = text_or_null(answer->artifact_id, &nulls[2]);
+	values[3] = CStringGetTextDatum(ar_event_name(event));
+	values[4] = CStringGetTextDatum(ar_state_name(state));
+	values[5] = CStringGetTextDatum(ar_standing_name(ar_state_standing(state, AR_CONFIRMED_PENDING)));
+	ar_statement_run(&credit_statement, values, nulls);
+}
+
+/* What an answer proves, it proves for attempts. */
+static void
+settle_attempts(const ArQuestion *question, const ArAnswer *answer)
+{
+	Datum		values[2];
+
+	switch (answer->step)
 	{
-		values[2] = text_or_null(answer->artifact_id, &nulls[2]);
-		ar_statement_run(&credit_statement, values, nulls);
+		case AR_STEP_FOUND:
+			credit(question, answer, AR_EVENT_FOUND, question->awaits_verdict ? AR_DELIVERED : AR_SUCCEEDED);
+			break;
+		case AR_STEP_ACCEPTED:
+			credit(question, answer, AR_EVENT_POLL_ACCEPTED, AR_SUCCEEDED);
+			break;
+		case AR_STEP_REJECTED:
+			credit(question, answer, AR_EVENT_POLL_REJECTED, AR_REJECTED);
+			break;
+		case AR_STEP_ABSENT:
+			/* The judgement has seen to it that every gate was open. */
+			values[0] = UUIDPGetDatum(&question->action_id);
+			values[1] = CStringGetTextDatum(answer->evidence);
+			ar_statement_run(&absent_statement, values, NULL);
+			break;
+		default:
+			break;
 	}
-	else if (answer->step == AR_STEP_ABSENT)
-	{
-		values[2] = Int64GetDatum(question->asked_us);
-		ar_statement_run(&absent_statement, values, NULL);
-	}
+}
+
+/* Counts of what has been asked in vain, as the step leaves them. */
+static void
+count_answers(const ArQuestion *question, const ArAnswer *answer, int *negatives, int *inconclusives)
+{
+	*negatives = question->negatives;
+	*inconclusives = 0;
+	if (answer->step == AR_STEP_ABSENT_ONCE)
+		(*negatives)++;
+	else if (answer->step == AR_STEP_INCONCLUSIVE)
+		*inconclusives = question->inconclusives + 1;
+	else if (answer->step == AR_STEP_ABSENT || answer->step == AR_STEP_NEXT_RULE || answer->step == AR_STEP_LOOKED_BEFORE)
+		*negatives = 0;
 }
 
 static void
 step_action(const ArQuestion *question, const ArAnswer *answer)
 {
-	Datum		values[15];
-	char		nulls[15];
+	Datum		values[18];
+	char		nulls[18];
 	ArEvent		event;
 	ArState		state;
 	ArStanding	current = question->delivered ? AR_CONFIRMED_PENDING : AR_PENDING_PENDING;
-	bool		asks_again;
-	bool		absent = answer->step == AR_STEP_ABSENT;
+	bool		looked = answer->step == AR_STEP_ABSENT || answer->step == AR_STEP_LOOKED_BEFORE;
+	int			negatives;
+	int			inconclusives;
 
 	choose_transition(question, answer, &event, &state);
-	asks_again = state == AR_OUTCOME_UNKNOWN || state == AR_DELIVERED;
+	count_answers(question, answer, &negatives, &inconclusives);
 	memset(nulls, ' ', sizeof(nulls));
 	values[0] = UUIDPGetDatum(&question->action_id);
 	values[1] = CStringGetTextDatum(ar_event_name(event));
@@ -155,18 +220,56 @@ step_action(const ArQuestion *question, const ArAnswer *answer)
 	values[4] = CStringGetTextDatum(answer->evidence);
 	values[5] = text_or_null(answer->artifact_id, &nulls[5]);
 	values[6] = Int64GetDatum(ar_lower_now() + answer->pause_us);
-	nulls[6] = asks_again ? ' ' : 'n';
+	nulls[6] = state == AR_OUTCOME_UNKNOWN || state == AR_DELIVERED ? ' ' : 'n';
 	values[7] = Int64GetDatum(answer->pause_us);
 	values[8] = TimestampTzGetDatum(ar_wall_now());
-	values[9] = Int32GetDatum(answer->step == AR_STEP_ABSENT_ONCE ? question->negatives + 1 : absent ? 0 : question->negatives);
-	values[10] = Int32GetDatum(answer->step == AR_STEP_INCONCLUSIVE ? question->inconclusives + 1 : 0);
-	values[11] = Int32GetDatum(absent && answer->replace && !question->queued ? 1 : 0);
+	values[9] = Int32GetDatum(negatives);
+	values[10] = Int32GetDatum(inconclusives);
+	values[11] = Int32GetDatum(answer->step == AR_STEP_ABSENT && state == AR_PLANNED && question->kind != AR_ASK_BEFORE_SEND ? 1 : 0);
 	values[12] = TimestampTzGetDatum(question->asked.wall);
 	values[13] = Int64GetDatum(question->asked.boot_us);
 	values[14] = CStringGetTextDatum(question->asked.lifetime);
-	if (!absent)
+	if (!looked)
 		nulls[12] = nulls[13] = nulls[14] = 'n';
+	values[15] = Int32GetDatum(answer->step == AR_STEP_NEXT_RULE ? question->position + 1 : 0);
+	values[16] = BoolGetDatum(answer->before == AR_BEFORE_THERE);
+	nulls[16] = answer->before == AR_BEFORE_UNKNOWN ? 'n' : ' ';
+	values[17] = text_or_null(answer->digest, &nulls[17]);
 	ar_statement_run(&step_statement, values, nulls);
+}
+
+static void
+watch_on(const ArQuestion *question, const ArAnswer *answer)
+{
+	Datum		values[5];
+	char		nulls[5] = {' ', ' ', ' ', ' ', ' '};
+	bool		seen = answer->step == AR_STEP_SEEN;
+
+	values[0] = UUIDPGetDatum(&question->action_id);
+	values[1] = Int64GetDatum(ar_lower_now() + answer->pause_us);
+	values[2] = TimestampTzGetDatum(ar_wall_now() + answer->pause_us);
+	if (answer->pause_us < 0)
+		nulls[1] = nulls[2] = 'n';
+	values[3] = Int32GetDatum(seen ? 0 : question->inconclusives + 1);
+	values[4] = Int32GetDatum(seen ? question->position + 1 : question->position);
+	ar_statement_run(&watch_statement, values, nulls);
+}
+
+/* What the answer says about the provider, besides the action. */
+static void
+observe(const ArQuestion *question, const ArAnswer *answer)
+{
+	if (answer->step == AR_STEP_SEEN)
+		ar_store_note_visible(question, true);
+	if (answer->step != AR_STEP_FOUND)
+		return;
+	ar_store_note_visible(question, false);
+	/* It was not there when it should have been: after the window, or after its absence was proven. */
+	if (question->effect == AR_EFFECT_CREATE &&
+		(question->negatives > 0 || (question->kind == AR_ASK_BEFORE_SEND && !question->never_sent)))
+		ar_store_note_violation(question);
+	if (question->effect == AR_EFFECT_CREATE && answer->matches > 1)
+		ar_store_note_duplicates(question, answer);
 }
 
 bool
@@ -180,8 +283,14 @@ ar_store_record_answer(const ArQuestion *question, const ArAnswer *answer)
 		return false;
 	if (ar_result_bool(0, 1))
 	{
-		settle_attempts(question, answer);
-		step_action(question, answer);
+		if (answer->step == AR_STEP_SEEN || answer->step == AR_STEP_PENDING)
+			watch_on(question, answer);
+		else
+		{
+			settle_attempts(question, answer);
+			step_action(question, answer);
+		}
+		observe(question, answer);
 	}
 	keep_fact(question, answer);
 	return true;

@@ -1,6 +1,6 @@
 /*
  * ask.c
- *		Which actions are to be looked up.
+ *		Which actions are to be looked up, and with what questions.
  */
 #include "store/question.h"
 
@@ -9,70 +9,109 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "store/recovery.h"
 #include "store/statement.h"
 
-/* What a question needs, for the rows of a CTE "asked(action_id, lookup_id)" and "moved". */
-#define QUESTION_COLUMNS \
-	" SELECT k.lookup_id, m.action_id, m.version, m.provider, m.client_reference, m.state = 'delivered', m.queued," \
-	"  coalesce(t.last_gate_us, 0), m.negatives, m.inconclusives, m.replacements," \
-	"  coalesce(t.base_url, p.base_url), r.path, r.headers, l.found_statuses, l.absent_statuses," \
-	"  l.items_path::text, l.reference_path::text, replace(l.body_match, '{client_reference}', m.client_reference)," \
-	"  l.artifact_path::text, lower(l.artifact_header), coalesce(l.window_source, p.window_source) = 'assumed', l.min_negatives," \
-	"  (extract(epoch FROM l.negative_spacing) * 1000000)::bigint, (extract(epoch FROM l.pause) * 1000000)::bigint," \
-	"  (extract(epoch FROM l.pause_max) * 1000000)::bigint, l.max_inconclusive, o.on_absent = 'replace', o.max_replacements," \
-	"  (extract(epoch FROM o.retry_pause) * 1000000)::bigint, (extract(epoch FROM o.retry_pause_max) * 1000000)::bigint," \
-	"  (extract(epoch FROM l.timeout) * 1000000)::bigint, p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file" \
+#define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
+#define UNIX_MICROSECONDS(instant) "(extract(epoch FROM " instant ") * 1000000)::bigint"
+
+/*
+ * What a question needs, for the rows of the CTEs "moved" (the actions, with
+ * rule_position) and "asked".  The canary is looked for among the newest
+ * actions only: their ids are in the order of time.
+ */
+#define QUESTIONS \
+	"), asked AS (" \
+	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, epoch, position, kind, asked_at, asked_us)" \
+	" SELECT gen_random_uuid(), m.action_id, m.version, $4, l.position, l.kind, $3, $1" \
+	" FROM moved m JOIN reconcile.lookup_rule l ON l.operation = m.operation AND l.position = m.rule_position" \
+	" RETURNING lookup_id, action_id, position)" \
+	" SELECT k.lookup_id, m.action_id, m.version, m.operation, m.provider, m.client_reference, l.position," \
+	"  NOT EXISTS (SELECT FROM reconcile.lookup_rule x WHERE x.operation = m.operation AND x.position > l.position" \
+	"   AND (x.kind <> 'replay_by_key' OR m.state = 'reconciling'))," \
+	"  m.state = 'delivered', m.state = 'succeeded', m.attempts = 0, coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
+	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("$3 + l.skew") "," \
+	"  m.negatives, m.inconclusives, m.replacements," \
+	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
+	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload)," \
+	"  p.credential, l.absence_proves, coalesce(l.window_source, p.window_source) = 'assumed', l.min_negatives," \
+	"  " MICROSECONDS("l.negative_spacing") ", " MICROSECONDS("l.pause") ", " MICROSECONDS("l.pause_max") ", l.max_inconclusive," \
+	"  o.on_absent = 'replace', o.max_replacements, " MICROSECONDS("o.retry_pause") ", " MICROSECONDS("o.retry_pause_max") "," \
+	"  " MICROSECONDS("l.timeout") ", p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file," \
+	"  l.found_statuses, l.absent_statuses, l.items_path::text, l.reference_path::text, l.reference_match = 'contains', l.body_match," \
+	"  reconcile.try_render_values(l.match_values, m.client_reference, m.payload), l.match_is_unique, l.created_path::text," \
+	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
+	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
+	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation)" \
 	" FROM moved m JOIN asked k USING (action_id)" \
 	" JOIN reconcile.operation o ON o.operation = m.operation" \
 	" JOIN reconcile.provider p ON p.provider = m.provider" \
-	" JOIN reconcile.lookup_rule l ON l.operation = m.operation" \
-	" CROSS JOIN LATERAL reconcile.try_render_lookup(l, m.client_reference) r" \
-	" LEFT JOIN LATERAL (SELECT max(x.gate_us) FILTER (WHERE x.state <> 'safe_to_retry') AS last_gate_us," \
-	"  (array_agg(x.base_url ORDER BY x.number DESC))[1] AS base_url" \
-	"  FROM reconcile.attempt x WHERE x.action_id = m.action_id) t ON true"
+	" JOIN reconcile.lookup_rule l ON l.operation = m.operation AND l.position = k.position" \
+	" LEFT JOIN LATERAL (SELECT max(x.gate_us - x.window_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ")" \
+	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_us, bool_or(x.state = 'rejected') AS one_refused," \
+	"  min(x.dispatched_at) AS first_at, (array_agg(x.base_url ORDER BY x.number DESC))[1] AS base_url" \
+	"  FROM reconcile.attempt x WHERE x.action_id = m.action_id) t ON true" \
+	" CROSS JOIN LATERAL (SELECT coalesce(t.first_at, m.submitted_at) AS first_at) e" \
+	" LEFT JOIN LATERAL (SELECT l.canary_reference AS client_reference, '{}'::jsonb AS payload, NULL::text AS idempotency_key," \
+	"   NULL::text AS artifact_id, $3 AS first_at WHERE l.canary = 'fixed'" \
+	"  UNION ALL (SELECT n.client_reference, n.payload, n.idempotency_key, n.artifact_id, n.submitted_at FROM" \
+	"   (SELECT y.* FROM reconcile.action y ORDER BY y.action_id DESC LIMIT 1000) n" \
+	"   WHERE l.canary = 'newest' AND o.effect = 'create' AND n.operation = m.operation AND n.state = 'succeeded'" \
+	"    AND n.recorded_at < $3 - coalesce(l.consistency_window, p.consistency_window) ORDER BY n.action_id DESC LIMIT 1)) c ON true" \
+	" CROSS JOIN LATERAL reconcile.try_render_question(l.path, l.headers, l.body, m.client_reference, m.payload, m.idempotency_key," \
+	"  reconcile.question_values(m.artifact_id, e.first_at, $3, l.skew)) r" \
+	" LEFT JOIN LATERAL reconcile.try_render_question(l.path, l.headers, l.body, c.client_reference, c.payload, c.idempotency_key," \
+	"  reconcile.question_values(c.artifact_id, c.first_at, $3, l.skew)) cr ON c.client_reference IS NOT NULL"
 
-#define ASKED_CTE \
-	"), asked AS (" \
-	" INSERT INTO reconcile.lookup (lookup_id, action_id, action_version, epoch, kind, asked_at, asked_us)" \
-	" SELECT gen_random_uuid(), action_id, version, $4, 'list_by_reference', $3, $1 FROM moved RETURNING lookup_id, action_id)"
+/* The rule that an action is asked by next: never one that sends. */
+#define CURRENT_RULE \
+	" CROSS JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
+	"  WHERE x.operation = a.operation AND x.position >= a.lookup_position" \
+	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l"
 
-/* A delivered action keeps its state while it is asked about; its gate is taken so that it is asked once. */
+#define WAITS_FOR_VERDICT \
+	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
+
+/* A delivered or succeeded action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id, a.state FROM reconcile.action a"
-	" WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us <= $1"
-	"  AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
-	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED"
+	" SELECT a.action_id, a.state, l.position FROM reconcile.action a"
+	CURRENT_RULE
+	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND l.kind <> 'replay_by_key'"
+	"  AND (a.state <> 'delivered' OR NOT " WAITS_FOR_VERDICT ")"
+	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), unknown AS ("
-	" UPDATE reconcile.action a SET version = a.version + 1, event = 'ask', state = 'reconciling',"
-	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'gate_us', a.gate_us))"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'ask', state = 'reconciling', lookup_position = due.position,"
+	"  evidence = jsonb_build_object('lookup', jsonb_build_object('rule', due.position, 'asked_us', $1, 'gate_us', a.gate_us))"
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
-	"  AND due.state = 'outcome_unknown' RETURNING a.*"
-	"), delivered AS ("
-	" UPDATE reconcile.action a SET gate_us = NULL"
+	"  AND due.state = 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
+	"), quiet AS ("
+	" UPDATE reconcile.action a SET gate_us = NULL, lookup_position = due.position"
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
-	"  AND due.state = 'delivered' RETURNING a.*"
-	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM delivered"
-	ASKED_CTE
-	QUESTION_COLUMNS,
+	"  AND due.state <> 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
+	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM quiet"
+	QUESTIONS,
 	4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}
 };
 
-/* A replacement goes out only on a proof of absence that is fresh by the upper clock. */
+/* What is queued goes out only on a look that is fresh by the upper clock, at a surface whose negatives count. */
 static ArStatement ask_again_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
+	" SELECT a.action_id, l.position FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
+	" CROSS JOIN LATERAL (SELECT x.position FROM reconcile.lookup_rule x WHERE x.operation = a.operation"
+	"  AND x.kind <> 'replay_by_key' AND x.absence_proves ORDER BY x.position LIMIT 1) l"
 	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
-	"  AND NOT (a.looked_lifetime = $5 AND $6 - a.looked_boot_us BETWEEN 0 AND 60000000"
+	"  AND (a.not_after IS NULL OR a.not_after > $3)"
+	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $5 AND coalesce($6 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"
 	"       AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds')"
-	"  AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
 	" ORDER BY a.due_at LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), moved AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'look_again', state = 'reconciling', attempt_number = NULL,"
-	"  evidence = jsonb_build_object('lookup', jsonb_build_object('asked_us', $1, 'previous_look_at', a.looked_at))"
-	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due)) RETURNING a.*"
-	ASKED_CTE
-	QUESTION_COLUMNS,
+	"  evidence = jsonb_build_object('lookup', jsonb_strip_nulls(jsonb_build_object('rule', due.position, 'asked_us', $1,"
+	"   'previous_look_at', nullif(a.looked_at, '-infinity'))))"
+	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
+	" RETURNING a.*, due.position AS rule_position"
+	QUESTIONS,
 	6, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT8OID}
 };
 
@@ -92,52 +131,115 @@ read_statuses(uint64 row, int column, int *count)
 	return statuses;
 }
 
+/* Columns are read in the order in which the statement lists them. */
+static void
+read_request(ArQuestion *q, uint64 row, int column)
+{
+	q->base_url = ar_result_text(row, column++);
+	q->method = ar_result_text(row, column++);
+	q->asked_for.path = ar_result_text(row, column++);
+	q->asked_for.headers = ar_result_text_array(row, column++, &q->asked_for.header_strings);
+	q->asked_for.body = ar_result_text(row, column++);
+	q->canary_reference = ar_result_text(row, column++);
+	q->canary.path = ar_result_text(row, column++);
+	q->canary.headers = ar_result_text_array(row, column++, &q->canary.header_strings);
+	q->canary.body = ar_result_text(row, column++);
+	q->canary_values = ar_result_text_array(row, column++, &q->canary_value_strings);
+	q->credential = ar_result_text(row, column++);
+	q->absence_proves = ar_result_bool(row, column++);
+	q->window_assumed = ar_result_bool(row, column++);
+	q->min_negatives = (int) ar_result_int64(row, column++, 1);
+	q->negative_spacing_us = ar_result_int64(row, column++, 0);
+	q->pause_us = ar_result_int64(row, column++, 0);
+	q->pause_max_us = ar_result_int64(row, column++, 0);
+	q->max_inconclusive = (int) ar_result_int64(row, column++, 1);
+	q->replace_when_absent = ar_result_bool(row, column++);
+	q->max_replacements = (int) ar_result_int64(row, column++, 0);
+	q->retry_pause_us = ar_result_int64(row, column++, 0);
+	q->retry_pause_max_us = ar_result_int64(row, column++, 0);
+	q->timeout_us = ar_result_int64(row, column++, 0);
+	q->max_response_bytes = (int) ar_result_int64(row, column++, 0);
+	q->allow_http = ar_result_bool(row, column++);
+	q->allow_private_addresses = ar_result_bool(row, column++);
+	q->ca_file = ar_result_text(row, column++);
+}
+
+/* Returns the column after the last one that was read. */
+static int
+read_reading(ArReading *r, uint64 row, int column)
+{
+	r->found_statuses = read_statuses(row, column++, &r->found_status_count);
+	r->absent_statuses = read_statuses(row, column++, &r->absent_status_count);
+	r->items_path = ar_result_text(row, column++);
+	r->reference_path = ar_result_text(row, column++);
+	r->contains = ar_result_bool(row, column++);
+	r->body_match = ar_result_text(row, column++);
+	r->values = ar_result_text_array(row, column++, &r->value_strings);
+	r->unique = ar_result_bool(row, column++);
+	r->created_path = ar_result_text(row, column++);
+	r->exclude_path = ar_result_text(row, column++);
+	r->gone_path = ar_result_text(row, column++);
+	r->incomplete_if = ar_result_text(row, column++);
+	r->artifact_path = ar_result_text(row, column++);
+	r->artifact_header = ar_result_text(row, column++);
+	r->paging = ar_result_text(row, column++);
+	r->paging_path = ar_result_text(row, column++);
+	r->paging_parameter = ar_result_text(row, column++);
+	r->paging_more = ar_result_text(row, column++);
+	r->pages_by_body = ar_result_bool(row, column++);
+	r->page_size = (int) ar_result_int64(row, column++, 0);
+	r->max_pages = (int) ar_result_int64(row, column++, 1);
+	return column;
+}
+
+static ArBefore
+read_before(uint64 row, int column)
+{
+	char	   *existed = ar_result_text(row, column);
+
+	if (existed == NULL)
+		return AR_BEFORE_UNKNOWN;
+	return *existed == 't' ? AR_BEFORE_THERE : AR_BEFORE_NOT_THERE;
+}
+
+#define FIRST_REQUEST_COLUMN	22
+#define FIRST_READING_COLUMN	49
+
 static ArQuestion *
-read_question(MemoryContext parent, uint64 row, int64 asked_us, ArMoment asked)
+read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us, ArMoment asked)
 {
 	MemoryContext context = AllocSetContextCreate(parent, "lookup", ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	ArQuestion *q = palloc0(sizeof(ArQuestion));
+	char	   *effect = ar_result_text(row, 13);
 
 	q->context = context;
+	q->kind = before_send ? AR_ASK_BEFORE_SEND : ar_result_bool(row, 10) ? AR_ASK_WHEN_VISIBLE : AR_ASK_WHAT_HAPPENED;
 	q->asked_us = asked_us;
 	q->asked = asked;
 	ar_result_uuid(row, 1, &q->lookup_id);
 	ar_result_uuid(row, 2, &q->action_id);
 	q->version = (int) ar_result_int64(row, 3, 0);
-	q->provider = ar_result_text(row, 4);
-	q->client_reference = ar_result_text(row, 5);
-	q->delivered = ar_result_bool(row, 6);
-	q->queued = ar_result_bool(row, 7);
-	q->last_gate_us = ar_result_int64(row, 8, 0);
-	q->negatives = (int) ar_result_int64(row, 9, 0);
-	q->inconclusives = (int) ar_result_int64(row, 10, 0);
-	q->replacements = (int) ar_result_int64(row, 11, 0);
-	q->base_url = ar_result_text(row, 12);
-	q->path = ar_result_text(row, 13);
-	q->headers = ar_result_text_array(row, 14, &q->header_strings);
-	q->found_statuses = read_statuses(row, 15, &q->found_status_count);
-	q->absent_statuses = read_statuses(row, 16, &q->absent_status_count);
-	q->items_path = ar_result_text(row, 17);
-	q->reference_path = ar_result_text(row, 18);
-	q->body_match = ar_result_text(row, 19);
-	q->artifact_path = ar_result_text(row, 20);
-	q->artifact_header = ar_result_text(row, 21);
-	q->window_assumed = ar_result_bool(row, 22);
-	q->min_negatives = (int) ar_result_int64(row, 23, 1);
-	q->negative_spacing_us = ar_result_int64(row, 24, 0);
-	q->pause_us = ar_result_int64(row, 25, 0);
-	q->pause_max_us = ar_result_int64(row, 26, 0);
-	q->max_inconclusive = (int) ar_result_int64(row, 27, 1);
-	q->replace_when_absent = ar_result_bool(row, 28);
-	q->max_replacements = (int) ar_result_int64(row, 29, 0);
-	q->retry_pause_us = ar_result_int64(row, 30, 0);
-	q->retry_pause_max_us = ar_result_int64(row, 31, 0);
-	q->timeout_us = ar_result_int64(row, 32, 0);
-	q->max_response_bytes = (int) ar_result_int64(row, 33, 0);
-	q->allow_http = ar_result_bool(row, 34);
-	q->allow_private_addresses = ar_result_bool(row, 35);
-	q->ca_file = ar_result_text(row, 36);
+	q->operation = ar_result_text(row, 4);
+	q->provider = ar_result_text(row, 5);
+	q->client_reference = ar_result_text(row, 6);
+	q->position = (int) ar_result_int64(row, 7, 0);
+	q->last_rule = ar_result_bool(row, 8);
+	q->delivered = ar_result_bool(row, 9);
+	q->never_sent = ar_result_bool(row, 11);
+	q->one_refused = ar_result_bool(row, 12);
+	if (!ar_effect_parse(effect, &q->effect))
+		elog(ERROR, "effect \"%s\" is not known", effect);
+	q->before = read_before(row, 14);
+	q->before_digest = ar_result_text(row, 15);
+	q->last_gate_us = ar_result_int64(row, 16, 0);
+	q->since_us = ar_result_int64(row, 17, 0);
+	q->until_us = ar_result_int64(row, 18, 0);
+	q->negatives = (int) ar_result_int64(row, 19, 0);
+	q->inconclusives = (int) ar_result_int64(row, 20, 0);
+	q->replacements = (int) ar_result_int64(row, 21, 0);
+	read_request(q, row, FIRST_REQUEST_COLUMN);
+	q->awaits_verdict = ar_result_bool(row, read_reading(&q->reading, row, FIRST_READING_COLUMN));
 	MemoryContextSwitchTo(caller);
 	return q;
 }
@@ -151,6 +253,8 @@ ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questio
 	int			count = 0;
 
 	*questions = palloc(sizeof(ArQuestion *) * Max(limit, 1) * 2);
+	ar_store_surrender(asked_us);
+	ar_store_give_up_waiting();
 	values[0] = Int64GetDatum(asked_us);
 	values[1] = Int64GetDatum(limit);
 	values[2] = TimestampTzGetDatum(now.wall);
@@ -162,7 +266,25 @@ ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questio
 		uint64		rows = ar_statement_run(i == 0 ? &ask_statement : &ask_again_statement, values, NULL);
 
 		for (uint64 row = 0; row < rows; row++)
-			(*questions)[count++] = read_question(parent, row, asked_us, now);
+			(*questions)[count++] = read_question(parent, row, i == 1, asked_us, now);
 	}
 	return count;
+}
+
+static ArStatement cursor_statement = {
+	"SELECT jsonb_set($1::jsonb, l.paging_body_path, to_jsonb($2), true)::text FROM reconcile.lookup_rule l"
+	" WHERE l.operation = $3 AND l.position = $4",
+	4, {TEXTOID, TEXTOID, TEXTOID, INT4OID}
+};
+
+char *
+ar_store_body_with_cursor(const ArQuestion *question, const char *body, const char *cursor)
+{
+	Datum		values[4];
+
+	values[0] = CStringGetTextDatum(body);
+	values[1] = CStringGetTextDatum(cursor);
+	values[2] = CStringGetTextDatum(question->operation);
+	values[3] = Int32GetDatum(question->position);
+	return ar_statement_run(&cursor_statement, values, NULL) == 1 ? ar_result_text(0, 1) : NULL;
 }

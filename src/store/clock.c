@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "miscadmin.h"
+#include "storage/fd.h"
 #include "utils/timestamp.h"
 
 /* The lower clock reads base + (monotonic now - anchor). */
@@ -63,10 +64,33 @@ ar_lifetime(void)
 	return lifetime;
 }
 
+/*
+ * The clock since boot goes on through restarts of the server, so what counts
+ * for it is the boot of the machine.  Where that has no name, the lifetime of
+ * the postmaster is the safe substitute.
+ */
+const char *
+ar_boot(void)
+{
+	static char boot[64];
+
+	if (boot[0] == '\0')
+	{
+		FILE	   *file = AllocateFile("/proc/sys/kernel/random/boot_id", "r");
+
+		if (file == NULL || fgets(boot, sizeof(boot), file) == NULL)
+			strlcpy(boot, ar_lifetime(), sizeof(boot));
+		if (file != NULL)
+			FreeFile(file);
+		boot[strcspn(boot, "\n")] = '\0';
+	}
+	return boot;
+}
+
 ArMoment
 ar_moment_now(void)
 {
-	ArMoment	now = {ar_wall_now(), ar_boottime_us(), ar_lifetime()};
+	ArMoment	now = {ar_wall_now(), ar_boottime_us(), ar_lifetime(), ar_boot()};
 
 	return now;
 }

@@ -25,12 +25,16 @@ extern int64 ar_boottime_us(void);
 /* Names this postmaster's lifetime; constant, valid for the process. */
 extern const char *ar_lifetime(void);
 
+/* Names this boot of the machine; constant, valid for the process. The first call may ereport. */
+extern const char *ar_boot(void);
+
 /* A moment of the upper clock, as it is stored with evidence that ages. */
 typedef struct ArMoment
 {
 	TimestampTz wall;
 	int64		boot_us;
 	const char *lifetime;
+	const char *boot;			/* names the boot that boot_us counts from */
 } ArMoment;
 
 extern ArMoment ar_moment_now(void);

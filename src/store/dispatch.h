@@ -10,7 +10,17 @@
 #include "datatype/timestamp.h"
 #include "utils/uuid.h"
 
+#include "core/evidence.h"
 #include "core/lifecycle.h"
+
+/* What measure_window() and self_test() want done with an action, besides carrying it out. */
+typedef enum ArDrill
+{
+	AR_DRILL_NONE,
+	AR_DRILL_PROBE,				/* watch when lookups show it */
+	AR_DRILL_ANSWER_LOST,		/* throw the first answer away */
+	AR_DRILL_REQUEST_LOST		/* send nothing, but take it for sent */
+} ArDrill;
 
 /*
  * A claimed attempt: everything that sending it and reading its answer need,
@@ -34,11 +44,28 @@ typedef struct ArDispatch
 	char	  **headers;		/* name, value, name, value, ... */
 	int			header_strings;
 	char	   *body;
+	bool		resend;			/* the very same request again: an earlier one may have happened */
+	bool		sends_key;
+	ArEffect	effect;
+	bool		existed;		/* what is to be deleted was seen before */
+	ArDrill		drill;
+	char	   *credential;		/* the name of the file, or NULL */
 	/* reading the answer */
 	bool		has_rules;		/* the operation has response rules */
 	int			operation_version;
 	char	   *artifact_path;
 	char	   *artifact_header;
+	/* what its end leads to */
+	bool		replay_first;	/* the first lookup rule is to send it again */
+	bool		replay_is_stored;	/* a repeated key is answered with the stored reply */
+	int			rule_position;	/* a resend: by which lookup rule */
+	int64		resend_pause_us;
+	int64		resend_pause_max_us;
+	int			max_inconclusive;
+	int			inconclusives;
+	char	   *poll_header;	/* where the answer says that its verdict is to be asked for, or NULL */
+	char	   *poll_path;
+	int64		verdict_us;		/* pause before that is asked for, or the time after which it is overdue */
 	/* limits */
 	int64		connect_timeout_us;
 	int64		attempt_timeout_us;
@@ -55,6 +82,7 @@ typedef struct ArDispatch
 	int64		claimed_us;		/* CLOCK_MONOTONIC */
 	bool		check_done;		/* the last-instant check has spoken */
 	const char *refusal;		/* why it refused, or NULL */
+	bool		drilled;		/* it refused because the request is to be lost */
 } ArDispatch;
 
 /* How many transfers are open per provider: what a claim must leave room for. */
@@ -82,6 +110,12 @@ typedef struct ArClaimLimits
  */
 extern int	ar_store_claim(MemoryContext parent, const ArClaimLimits *limits, ArDispatch ***dispatches);
 
+/*
+ * The same for unknown outcomes whose lookup rule is to send the very same
+ * request again.  Those that cannot be sent so go on to their next rule.
+ */
+extern int	ar_store_claim_resends(MemoryContext parent, const ArClaimLimits *limits, ArDispatch ***dispatches);
+
 /* The action that a claim of one would take; false if none is due. Same conditions. */
 extern bool ar_store_next_due(const ArClaimLimits *limits, pg_uuid_t *action_id);
 
@@ -101,9 +135,13 @@ typedef struct ArAttemptEnd
 	char	   *artifact_id;	/* or NULL */
 	const char *body;
 	size_t		body_len;
-	int64		gate_us;		/* lower clock; 0: not to be asked */
-	int64		gate_in_us;		/* the same as a pause from now, for people */
+	char	   *poll_url;		/* or NULL */
+	int64		attempt_gate_us;	/* lower clock; 0: stays as it is */
+	int64		ask_in_us;		/* pause before the action is asked about; negative: it is not */
 	int64		due_in_us;		/* when queued again: pause from now */
+	int			pass_rule;		/* go on to the rule after this one; 0: stay where the lookups are */
+	int			inconclusives;	/* so many resends by that rule have proven nothing */
+	bool		settles_earlier;	/* it is the stored reply to the earlier attempts with this key */
 	bool		pause_provider;	/* the answer says that our credential is dead */
 } ArAttemptEnd;
 

@@ -1,7 +1,7 @@
 /*
  * question.h
- *		The durable side of asking: which actions are to be looked up, and what
- *		an answer changes.
+ *		The durable side of asking: which actions are to be asked about, and
+ *		what an answer changes.
  */
 #ifndef AR_QUESTION_H
 #define AR_QUESTION_H
@@ -13,39 +13,102 @@
 #include "core/evidence.h"
 #include "store/clock.h"
 
-/* One lookup under way.  Lives in a memory context of its own. */
-typedef struct ArQuestion
+/* Why the provider is asked. */
+typedef enum ArQuestionKind
 {
-	MemoryContext context;
-	pg_uuid_t	lookup_id;
-	pg_uuid_t	action_id;
-	int			version;		/* of the action, as asking left it */
-	char	   *provider;
-	char	   *client_reference;
-	bool		delivered;		/* asked about a delivered action, whose state stays */
-	bool		queued;			/* asked before a replacement */
-	int64		asked_us;		/* lower clock */
-	ArMoment	asked;			/* upper clock */
-	int64		last_gate_us;	/* the last gate of an attempt that may have left */
-	int			negatives;
-	int			inconclusives;
-	int			replacements;
-	/* the request; path is NULL if it could not be made */
-	char	   *base_url;
+	AR_ASK_WHAT_HAPPENED,		/* about an unknown outcome, or an answer that cannot be read */
+	AR_ASK_BEFORE_SEND,			/* for the sake of what is queued */
+	AR_ASK_FOR_VERDICT,			/* a poll: has it carried out what it had taken? */
+	AR_ASK_WHEN_VISIBLE			/* a probe: do lookups show it yet? */
+} ArQuestionKind;
+
+/* A request made from templates; path is NULL if it could not be made. */
+typedef struct ArAsked
+{
 	char	   *path;
 	char	  **headers;
 	int			header_strings;
-	/* reading the answer */
+	char	   *body;
+} ArAsked;
+
+/* How an answer is read; as in reconcile.lookup_rule, jsonpaths as text. */
+typedef struct ArReading
+{
 	int		   *found_statuses;
 	int			found_status_count;
 	int		   *absent_statuses;
 	int			absent_status_count;
 	char	   *items_path;
 	char	   *reference_path;
-	char	   *body_match;		/* with the reference filled in */
+	bool		contains;
+	char	   *body_match;		/* with a place for the reference */
+	char	  **values;			/* jsonpath, expected text, ... */
+	int			value_strings;
+	bool		unique;
+	char	   *created_path;
+	char	   *exclude_path;
+	char	   *gone_path;
+	char	   *incomplete_if;
 	char	   *artifact_path;
 	char	   *artifact_header;
+	/* further pages */
+	char	   *paging;
+	char	   *paging_path;
+	char	   *paging_parameter;
+	char	   *paging_more;
+	bool		pages_by_body;	/* the cursor goes into the body, at paging_body_path */
+	int			page_size;
+	int			max_pages;
+	/* a poll */
+	char	   *state_path;
+	char	  **accepted;
+	int			accepted_count;
+	char	  **rejected;
+	int			rejected_count;
+} ArReading;
+
+/* One question under way.  Lives in a memory context of its own. */
+typedef struct ArQuestion
+{
+	MemoryContext context;
+	ArQuestionKind kind;
+	pg_uuid_t	lookup_id;
+	pg_uuid_t	action_id;
+	int			version;		/* of the action, as asking left it */
+	char	   *operation;
+	char	   *provider;
+	char	   *client_reference;
+	int			position;		/* of the lookup rule */
+	bool		last_rule;		/* there is none after it */
+	bool		delivered;		/* asked about a delivered action, whose state stays */
+	bool		never_sent;		/* asked before the first send */
+	bool		awaits_verdict;	/* what is found is to be polled: there is a rule for it */
+	bool		one_refused;	/* an attempt was refused: absence of the others is a refusal of all */
+	ArEffect	effect;
+	ArBefore	before;
+	char	   *before_digest;
+	int64		asked_us;		/* lower clock */
+	ArMoment	asked;			/* upper clock */
+	int64		last_gate_us;	/* the last gate of an attempt that may have left, by this rule's window */
+	int64		since_us;		/* since 1970: earlier than that nothing of ours was made */
+	int64		until_us;
+	int			negatives;
+	int			inconclusives;
+	int			replacements;
+	bool		overdue;		/* a poll: its verdict is */
+	/* the request */
+	char	   *base_url;
+	char	   *url;			/* the whole URL, where the provider has named it; else base_url and path */
+	char	   *method;
+	ArAsked		asked_for;
+	ArAsked		canary;			/* the same about an object that is known to be there */
+	char	   *canary_reference;	/* NULL: there is none */
+	char	  **canary_values;
+	int			canary_value_strings;
+	char	   *credential;
+	ArReading	reading;
 	/* the rule */
+	bool		absence_proves;
 	bool		window_assumed;
 	int			min_negatives;
 	int64		negative_spacing_us;
@@ -65,11 +128,16 @@ typedef struct ArQuestion
 } ArQuestion;
 
 /*
- * Start lookups for up to "limit" actions whose gate is open, or whose
- * replacement is due but rests on an old proof of absence.  Contexts as for
- * ar_store_claim.  Needs an open engine transaction. May ereport.
+ * Start questions, at most "limit" of each sort, about actions whose gate is
+ * open, or that are due but rest on a look that is too old.  What has nothing
+ * left to ask, or waits too long for a verdict, goes to manual_review.
+ * Contexts as for ar_store_claim.  Needs an open engine transaction. May ereport.
  */
 extern int	ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions);
+extern int	ar_store_poll(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions);
+
+/* The body of a POST with a value at lookup_rule.paging_body_path; palloc'ed. Same conditions. */
+extern char *ar_store_body_with_cursor(const ArQuestion *question, const char *body, const char *cursor);
 
 /* What follows from an answer. */
 typedef enum ArAnswerStep
@@ -78,7 +146,14 @@ typedef enum ArAnswerStep
 	AR_STEP_ABSENT_ONCE,		/* a valid negative, more are needed */
 	AR_STEP_ABSENT,				/* proven not to have happened */
 	AR_STEP_INCONCLUSIVE,		/* ask again after a pause */
-	AR_STEP_GIVE_UP				/* only a person can settle it */
+	AR_STEP_NEXT_RULE,			/* this rule does not tell: ask by the next one */
+	AR_STEP_GIVE_UP,			/* only a person can settle it */
+	AR_STEP_LOOKED_BEFORE,		/* what the first send is about has been looked at */
+	AR_STEP_ACCEPTED,			/* a poll: the verdict */
+	AR_STEP_REJECTED,
+	AR_STEP_PENDING,			/* a poll: none yet; a probe: not visible yet */
+	AR_STEP_OVERDUE,			/* a poll: none for too long */
+	AR_STEP_SEEN				/* a probe is visible, by this rule */
 } ArAnswerStep;
 
 typedef struct ArAnswer
@@ -87,8 +162,12 @@ typedef struct ArAnswer
 	const char *reason;
 	int			http_status;	/* 0: none */
 	int			matches;
+	int			pages;
+	int			objects;
 	char	   *artifact_id;
-	char	   *evidence;		/* JSON text with the key "lookup" */
+	ArBefore	before;			/* AR_STEP_LOOKED_BEFORE: what was seen of what is to be changed */
+	char	   *digest;			/* and its digest */
+	char	   *evidence;		/* JSON text with the key "lookup" or "poll" */
 	ArAnswerStep step;
 	bool		replace;		/* AR_STEP_ABSENT: queue a replacement by itself */
 	int64		pause_us;		/* until the next question or send */
@@ -100,5 +179,17 @@ typedef struct ArAnswer
  * false if the row is locked: try again.  Needs an open engine transaction. May ereport.
  */
 extern bool ar_store_record_answer(const ArQuestion *question, const ArAnswer *answer);
+
+/* Is the object credited to another action of the operation already? Same conditions. */
+extern bool ar_store_owned_by_other(const ArQuestion *question, const char *artifact_id);
+
+/*
+ * What was learned on the way.  How long after its attempt an object was seen;
+ * that it was seen although a valid negative had been given before; that there
+ * is more than one.  Same conditions.
+ */
+extern void ar_store_note_visible(const ArQuestion *question, bool probe);
+extern void ar_store_note_violation(const ArQuestion *question);
+extern void ar_store_note_duplicates(const ArQuestion *question, const ArAnswer *answer);
 
 #endif							/* AR_QUESTION_H */

@@ -21,33 +21,39 @@
  */
 static ArStatement record_statement = {
 	"WITH ended AS ("
-	" SELECT e.* FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+	" SELECT e.*, CASE WHEN e.pass_rule > 0 THEN greatest($19 + e.ask_in_us, reconcile.next_gate(e.action_id, e.pass_rule + 1))"
+	"  ELSE $19 + e.ask_in_us END AS gate_us"
+	" FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)"
 	"  AS e(action_id, dispatch_id, event, attempt_state, attempt_standing, action_state, action_standing, evidence,"
-	"   http_status, artifact_id, body, gate_us, pause_us)"
+	"   http_status, artifact_id, body, attempt_gate_us, ask_in_us, due_in_us, pass_rule, inconclusives, poll_url)"
 	" JOIN reconcile.action a ON a.action_id = e.action_id"
 	" WHERE a.action_id = ANY ($1) AND a.state = 'submitted' AND a.dispatch_id = e.dispatch_id"
 	" ORDER BY a.action_id FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), attempts AS ("
 	" UPDATE reconcile.attempt t SET version = t.version + 1, event = e.event, state = e.attempt_state::reconcile.state,"
-	"  standing = e.attempt_standing::reconcile.standing, evidence = e.evidence::jsonb, ended_at = $14,"
-	"  http_status = e.http_status, artifact_id = e.artifact_id, response_body = e.body, gate_us = coalesce(e.gate_us, t.gate_us)"
+	"  standing = e.attempt_standing::reconcile.standing, evidence = e.evidence::jsonb, ended_at = $18, http_status = e.http_status,"
+	"  artifact_id = e.artifact_id, response_body = e.body, gate_us = coalesce(e.attempt_gate_us, t.gate_us), poll_url = e.poll_url"
 	" FROM ended e WHERE t.action_id = e.action_id AND t.dispatch_id = e.dispatch_id AND t.action_id = ANY ($1)"
 	"), actions AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = e.event, state = e.action_state::reconcile.state,"
 	"  standing = e.action_standing::reconcile.standing, queued = (e.action_state = 'planned'), evidence = e.evidence::jsonb,"
 	"  artifact_id = coalesce(e.artifact_id, a.artifact_id), gate_us = e.gate_us,"
-	"  eligible_at = CASE WHEN e.gate_us IS NOT NULL THEN $14 + e.pause_us * interval '1 microsecond' END,"
-	"  due_at = CASE WHEN e.action_state = 'planned' THEN $14 + e.pause_us * interval '1 microsecond' ELSE a.due_at END,"
-	"  failures = CASE WHEN e.action_state = 'planned' THEN a.failures + 1 ELSE 0 END"
+	"  eligible_at = $18 + (e.gate_us - $19) * interval '1 microsecond',"
+	"  due_at = CASE WHEN e.action_state = 'planned' THEN $18 + e.due_in_us * interval '1 microsecond' ELSE a.due_at END,"
+	"  failures = CASE WHEN e.event IN ('not_sent', 'not_executed') THEN a.failures + 1 ELSE 0 END,"
+	"  lookup_position = CASE WHEN e.pass_rule > 0 THEN e.pass_rule + 1 ELSE a.lookup_position END, inconclusives = e.inconclusives"
 	" FROM ended e WHERE a.action_id = e.action_id AND a.action_id = ANY ($1)"
 	" RETURNING a.action_id, a.state, reconcile.resolved_status(a.standing) AS status"
 	")"
 	" SELECT c.action_id, CASE WHEN c.status <> 'DENIED_UNRESOLVED' THEN pg_notify('reconcile',"
 	"  json_build_object('action_id', c.action_id, 'state', c.state, 'status', c.status)::text) END"
 	" FROM actions c",
-	14, {UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
-	INT4ARRAYOID, TEXTARRAYOID, BYTEAARRAYOID, INT8ARRAYOID, INT8ARRAYOID, TIMESTAMPTZOID}
+	19, {UUIDARRAYOID, UUIDARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID, TEXTARRAYOID,
+	INT4ARRAYOID, TEXTARRAYOID, BYTEAARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT8ARRAYOID, INT4ARRAYOID, INT4ARRAYOID, TEXTARRAYOID,
+	TIMESTAMPTZOID, INT8OID}
 };
+
+#define ARRAYS 17
 
 /* An operation's standing in its new state; the fold of one end over ended ones. */
 static const char *
@@ -70,17 +76,17 @@ kept_body(const ArAttemptEnd *end)
 static void
 fill_parameters(const ArAttemptEnd *ends, int count, Datum *values)
 {
-	ArArray		arrays[13];
-	static const Oid types[13] = {
-		UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, BYTEAOID, INT8OID, INT8OID
+	ArArray		arrays[ARRAYS];
+	static const Oid types[ARRAYS] = {
+		UUIDOID, UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT4OID, TEXTOID, BYTEAOID,
+		INT8OID, INT8OID, INT8OID, INT4OID, INT4OID, TEXTOID
 	};
 
-	for (int i = 0; i < 13; i++)
+	for (int i = 0; i < ARRAYS; i++)
 		ar_array_init(&arrays[i], types[i]);
 	for (int i = 0; i < count; i++)
 	{
 		const ArAttemptEnd *end = &ends[i];
-		bool		queued = end->action_state == AR_PLANNED;
 
 		ar_array_add(&arrays[0], UUIDPGetDatum(&end->action_id), false);
 		ar_array_add(&arrays[1], UUIDPGetDatum(&end->dispatch_id), false);
@@ -93,13 +99,27 @@ fill_parameters(const ArAttemptEnd *ends, int count, Datum *values)
 		ar_array_add(&arrays[8], Int32GetDatum(end->http_status), end->http_status == 0);
 		ar_array_add_text(&arrays[9], end->artifact_id);
 		ar_array_add(&arrays[10], end->body_len > 0 ? kept_body(end) : (Datum) 0, end->body_len == 0);
-		ar_array_add(&arrays[11], Int64GetDatum(end->gate_us), end->gate_us == 0);
-		ar_array_add(&arrays[12], Int64GetDatum(queued ? end->due_in_us : end->gate_in_us), false);
+		ar_array_add(&arrays[11], Int64GetDatum(end->attempt_gate_us), end->attempt_gate_us == 0);
+		ar_array_add(&arrays[12], Int64GetDatum(end->ask_in_us), end->ask_in_us < 0);
+		ar_array_add(&arrays[13], Int64GetDatum(end->due_in_us), false);
+		ar_array_add(&arrays[14], Int32GetDatum(end->pass_rule), false);
+		ar_array_add(&arrays[15], Int32GetDatum(end->inconclusives), false);
+		ar_array_add_text(&arrays[16], end->poll_url);
 	}
-	for (int i = 0; i < 13; i++)
+	for (int i = 0; i < ARRAYS; i++)
 		values[i] = ar_array_datum(&arrays[i]);
-	values[13] = TimestampTzGetDatum(ar_wall_now());
+	values[ARRAYS] = TimestampTzGetDatum(ar_wall_now());
+	values[ARRAYS + 1] = Int64GetDatum(ar_lower_now());
 }
+
+/* A stored reply is the reply to the attempts before, too. */
+static ArStatement settle_statement = {
+	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'replayed', state = 'rejected', standing = 'confirmed/rejected',"
+	"  evidence = a.evidence"
+	" FROM reconcile.action a WHERE a.action_id = ANY ($1) AND t.action_id = a.action_id AND t.action_id = ANY ($1)"
+	"  AND a.state = 'rejected' AND t.state = 'outcome_unknown' AND t.idempotency_key = a.idempotency_key",
+	1, {UUIDARRAYOID}
+};
 
 static ArStatement still_open_statement = {
 	"SELECT e.dispatch_id FROM unnest($1, $2) AS e(action_id, dispatch_id) JOIN reconcile.action a USING (action_id)"
@@ -136,13 +156,35 @@ mark(const ArAttemptEnd *ends, int count, uint64 rows, bool by_dispatch, bool *m
 	}
 }
 
+/* Run a statement over the actions of those ends that are marked. */
+static void
+for_marked(ArStatement *statement, const ArAttemptEnd *ends, int count, size_t mark_offset, Datum now)
+{
+	ArArray		actions;
+	int			marked = 0;
+	Datum		values[2];
+
+	ar_array_init(&actions, UUIDOID);
+	for (int i = 0; i < count; i++)
+	{
+		if (*(const bool *) ((const char *) &ends[i] + mark_offset))
+		{
+			ar_array_add(&actions, UUIDPGetDatum(&ends[i].action_id), false);
+			marked++;
+		}
+	}
+	if (marked == 0)
+		return;
+	values[0] = ar_array_datum(&actions);
+	values[1] = now;
+	ar_statement_run(statement, values, NULL);
+}
+
 void
 ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *recorded, bool *vanished)
 {
-	Datum		values[14];
+	Datum		values[ARRAYS + 2];
 	uint64		rows;
-	ArArray		dead_credentials;
-	int			dead_count = 0;
 
 	memset(recorded, 0, count * sizeof(bool));
 	memset(vanished, 0, count * sizeof(bool));
@@ -158,20 +200,6 @@ ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *recorded, bool *
 		for (int i = 0; i < count; i++)
 			vanished[i] = !recorded[i] && !open[i];
 	}
-
-	ar_array_init(&dead_credentials, UUIDOID);
-	for (int i = 0; i < count; i++)
-	{
-		if (ends[i].pause_provider)
-		{
-			ar_array_add(&dead_credentials, UUIDPGetDatum(&ends[i].action_id), false);
-			dead_count++;
-		}
-	}
-	if (dead_count > 0)
-	{
-		Datum		pause_values[2] = {ar_array_datum(&dead_credentials), values[13]};
-
-		ar_statement_run(&pause_statement, pause_values, NULL);
-	}
+	for_marked(&settle_statement, ends, count, offsetof(ArAttemptEnd, settles_earlier), values[ARRAYS]);
+	for_marked(&pause_statement, ends, count, offsetof(ArAttemptEnd, pause_provider), values[ARRAYS]);
 }

@@ -46,7 +46,7 @@ static ArStatement recover_lookups_statement = {
 	" FROM stale s WHERE k.lookup_id = s.lookup_id AND k.lookup_id = ANY (ARRAY(SELECT lookup_id FROM stale))"
 	"), delivered AS ("
 	" UPDATE reconcile.action a SET gate_us = $1"
-	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM stale)) AND a.state = 'delivered' AND a.gate_us IS NULL)"
+	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM stale)) AND a.state IN ('delivered', 'succeeded') AND a.gate_us IS NULL)"
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'recover', attempt_number = NULL,"
 	"  state = CASE WHEN a.queued THEN 'planned'::reconcile.state ELSE 'outcome_unknown' END,"
 	"  gate_us = CASE WHEN a.queued THEN NULL ELSE coalesce(a.gate_us, $1) END, due_at = coalesce(a.due_at, $2),"
@@ -75,29 +75,58 @@ ar_store_recover(int64 epoch, bool *left_open)
 	ar_statement_run(&recover_lookups_statement, values, NULL);
 	ar_statement_run(&left_open_statement, &values[2], NULL);
 	*left_open = ar_result_bool(0, 1);
-	ar_store_surrender();
+	ar_store_surrender(PG_INT64_MAX);
 	return recovered;
 }
 
-/* An accepted_async answer is not given up: its verdict may still come by itself. */
+#define WAITS_FOR_VERDICT \
+	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
+
+/* Nothing is left to ask. What waits for a verdict is not given up here: that may still come by itself. */
 static ArStatement surrender_statement = {
 	"WITH mute AS ("
 	" SELECT a.action_id FROM reconcile.action a"
-	" WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL"
-	"  AND (a.state = 'outcome_unknown' OR a.event = 'answered_unreadable')"
-	"  AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)"
+	" WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL AND a.gate_us <= $1"
+	"  AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position >= a.lookup_position"
+	"   AND (a.state = 'outcome_unknown' OR l.kind <> 'replay_by_key'))"
+	"  AND (a.state = 'outcome_unknown' OR NOT " WAITS_FOR_VERDICT ")"
 	" FOR NO KEY UPDATE SKIP LOCKED)"
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'no_query_surface', state = 'manual_review',"
 	"  attempt_number = NULL, gate_us = NULL,"
-	"  evidence = jsonb_build_object('lookup', jsonb_build_object('reason', 'the operation has no lookup rule'))"
+	"  evidence = jsonb_build_object('lookup', jsonb_build_object('reason', CASE WHEN a.lookup_position > 0"
+	"   THEN 'no lookup rule is left to ask by' ELSE 'the operation has no lookup rule' END))"
 	" FROM mute WHERE a.action_id = mute.action_id",
-	0, {0}
+	1, {INT8OID}
+};
+
+/* Nor can it be asked for a verdict, and none has come. */
+static ArStatement overdue_statement = {
+	"WITH mute AS ("
+	" SELECT a.action_id FROM reconcile.action a"
+	" WHERE a.state = 'delivered' AND a.gate_us <= $1 AND " WAITS_FOR_VERDICT
+	"  AND NOT EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)"
+	" FOR NO KEY UPDATE SKIP LOCKED)"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'overdue', state = 'manual_review',"
+	"  attempt_number = NULL, gate_us = NULL,"
+	"  evidence = jsonb_build_object('poll', jsonb_build_object('reason', 'no verdict came, and the operation has no poll rule'))"
+	" FROM mute WHERE a.action_id = mute.action_id",
+	1, {INT8OID}
 };
 
 int
-ar_store_surrender(void)
+ar_store_surrender(int64 gate_us)
 {
-	return (int) ar_statement_run(&surrender_statement, NULL, NULL);
+	Datum		values[1] = {Int64GetDatum(gate_us)};
+
+	return (int) ar_statement_run(&surrender_statement, values, NULL);
+}
+
+int
+ar_store_give_up_waiting(void)
+{
+	Datum		values[1] = {Int64GetDatum(ar_lower_now())};
+
+	return (int) ar_statement_run(&overdue_statement, values, NULL);
 }
 
 static ArStatement read_clock_statement = {
@@ -161,8 +190,10 @@ static ArStatement agenda_statement = {
 	"SELECT (extract(epoch FROM least((SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN LATERAL"
 	"  (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
 	"   ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL), $3) - $1) * 1000000)::bigint,"
-	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered') AND a.gate_us IS NOT NULL"
-	"   AND EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation)) - $2,"
+	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us IS NOT NULL"
+	"   AND NOT (a.state = 'outcome_unknown' AND (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL"
+	"    AND coalesce((SELECT l.kind FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position >= a.lookup_position"
+	"     ORDER BY l.position LIMIT 1) = 'replay_by_key', false))) - $2,"
 	" (extract(epoch FROM least((SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
 	"   AND a.not_after IS NOT NULL), $3) - $1) * 1000000)::bigint,"
 	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned'),"

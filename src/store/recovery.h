@@ -17,8 +17,14 @@
  */
 extern int	ar_store_recover(int64 epoch, bool *left_open);
 
-/* Unknown outcomes of operations that offer nothing to ask go to a person at once. Same conditions. */
-extern int	ar_store_surrender(void);
+/*
+ * Those whose gate lies not after "gate_us" and that nobody can be asked about
+ * any more go to manual_review; and so do those that have waited too long for
+ * a verdict which cannot be asked for.  Return how many.  Need an open engine
+ * transaction. May ereport.
+ */
+extern int	ar_store_surrender(int64 gate_us);
+extern int	ar_store_give_up_waiting(void);
 
 /* Read the durable clock into this process; make it this database's; write it back. Same conditions. */
 extern void ar_store_clock_resume(void);

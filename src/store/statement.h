@@ -11,7 +11,7 @@
 #include "utils/array.h"
 #include "utils/uuid.h"
 
-#define AR_MAX_PARAMETERS 20
+#define AR_MAX_PARAMETERS 24
 
 /* One statement, planned at its first use and kept for the process. */
 typedef struct ArStatement

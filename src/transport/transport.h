@@ -133,6 +133,14 @@ extern int	ar_transport_in_flight(const ArTransport *transport);
 /* First header of that (lower case) name, or NULL. */
 extern const char *ar_exchange_header(const ArExchange *exchange, const char *name);
 
+/*
+ * The absolute URL of a reference in an answer of "base", in a buffer of the
+ * caller's; false if it does not fit, is none, or leads away from the scheme,
+ * host and port of base: an answer does not get to choose whom we talk to.
+ */
+#define AR_MAX_URL	8192
+extern bool ar_url_resolve(const char *base, const char *reference, char *url, size_t size);
+
 /* Seconds since 1970 of an HTTP-date, or -1 if it is none. */
 extern int64_t ar_http_date(const char *text);
 

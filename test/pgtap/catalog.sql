@@ -4,7 +4,7 @@ SELECT plan(30);
 
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
-	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill', 'keep_concurrency'], 'only these functions run with the rights of their owner');
+	ARRAY['submit', 'person_step', 'receipt', 'installation_prefix', 'caller_reference', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
 SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
@@ -28,6 +28,7 @@ SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class 
 	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
 		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
 		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
+		'response_rule rule_changed', 'lookup_rule rule_changed', 'poll_rule rule_changed',
 		'provider definition_holds', 'operation definition_holds', 'response_rule definition_holds', 'lookup_rule definition_holds', 'poll_rule definition_holds'], 'the triggers');
 SELECT is_empty($$SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'definition_holds' AND NOT (tgdeferrable AND tginitdeferred)$$,
 	'a definition is judged when all of it is there');

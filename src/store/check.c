@@ -1,0 +1,90 @@
+/*
+ * check.c
+ *		Looking once more before the first byte, and what is too late to be sent.
+ */
+#include "store/dispatch.h"
+
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "store/clock.h"
+#include "store/statement.h"
+
+/*
+ * The world may have moved between the claim and the first byte: everything
+ * the send depends on is read again, in a snapshot of this moment.
+ */
+static ArStatement check_statement = {
+	"SELECT CASE"
+	" WHEN a.state <> 'submitted' OR a.dispatch_id <> $2 OR a.version <> $3 THEN 'the action has moved on'"
+	" WHEN (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL THEN 'the provider is paused'"
+	" WHEN a.not_after <= $4 THEN 'its time has passed'"
+	" WHEN (SELECT m.epoch FROM reconcile.arming m WHERE m.only_row) IS DISTINCT FROM $5 THEN 'this database is not armed'"
+	" END"
+	" FROM reconcile.action a WHERE a.action_id = $1",
+	5, {UUIDOID, UUIDOID, INT4OID, TIMESTAMPTZOID, INT8OID}
+};
+
+/* For a request that may have been carried out already: its key has to keep the provider from doing it twice. */
+static ArStatement check_key_statement = {
+	"SELECT reconcile.key_is_alive(o.key_lifetime, o.key_margin,"
+	"  (extract(epoch FROM p.attempt_timeout + p.late_arrival_max) * 1000000)::bigint,"
+	"  a.key_first_at, a.key_first_boot_us, a.key_first_boot, $2, $3, $4, (SELECT max(c.wall_at) FROM reconcile.clock c))"
+	" FROM reconcile.action a JOIN reconcile.operation o ON o.operation = a.operation JOIN reconcile.provider p ON p.provider = a.provider"
+	" WHERE a.action_id = $1",
+	4, {UUIDOID, TIMESTAMPTZOID, INT8OID, TEXTOID}
+};
+
+static bool
+key_is_alive(const ArDispatch *dispatch)
+{
+	ArMoment	now = ar_moment_now();
+	Datum		values[4];
+
+	values[0] = UUIDPGetDatum(&dispatch->action_id);
+	values[1] = TimestampTzGetDatum(now.wall);
+	values[2] = Int64GetDatum(now.boot_us);
+	values[3] = CStringGetTextDatum(now.boot);
+	return ar_statement_run(&check_key_statement, values, NULL) == 1 && ar_result_bool(0, 1);
+}
+
+const char *
+ar_store_check_dispatch(const ArDispatch *dispatch, int64 epoch)
+{
+	Datum		values[5];
+	char	   *problem;
+
+	values[0] = UUIDPGetDatum(&dispatch->action_id);
+	values[1] = UUIDPGetDatum(&dispatch->dispatch_id);
+	values[2] = Int32GetDatum(dispatch->version);
+	values[3] = TimestampTzGetDatum(ar_wall_now());
+	values[4] = Int64GetDatum(epoch);
+	if (ar_statement_run(&check_statement, values, NULL) != 1)
+		return "the action is gone";
+	problem = ar_result_text(0, 1);
+	if (problem == NULL && dispatch->resend && !key_is_alive(dispatch))
+		return "the provider may have forgotten its key";
+	return problem;
+}
+
+static ArStatement expire_statement = {
+	"WITH late AS ("
+	" SELECT action_id FROM reconcile.action WHERE state = 'planned' AND not_after <= $1"
+	" ORDER BY not_after LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED)"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'expire', state = 'expired',"
+	"  standing = 'failed/pending', queued = false, attempt_number = NULL,"
+	"  evidence = jsonb_build_object('not_after', a.not_after)"
+	" FROM late WHERE a.action_id = late.action_id"
+	" RETURNING pg_notify('reconcile', json_build_object('action_id', a.action_id, 'state', a.state, 'status', 'FAILED')::text)",
+	1, {TIMESTAMPTZOID}
+};
+
+int
+ar_store_expire(void)
+{
+	Datum		values[1];
+
+	values[0] = TimestampTzGetDatum(ar_wall_now());
+	return (int) ar_statement_run(&expire_statement, values, NULL);
+}

@@ -1,0 +1,100 @@
+/*
+ * credential_file.c
+ *		The credential of a provider, read from its file when it is needed.
+ *
+ * Read each time, so that a new one counts at once, and never kept: nothing
+ * but the request that is being made holds it.
+ */
+#include "postgres.h"
+
+#include "store/credential_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+/* A plain name: no way out of the directory. */
+static bool
+is_plain_name(const char *name)
+{
+	return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL;
+}
+
+/* Ours alone, and what it seems to be: not a link, not another user's. */
+static bool
+is_closed(int descriptor, mode_t kind)
+{
+	struct stat info;
+
+	return fstat(descriptor, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_uid == geteuid() &&
+		(info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+/* The first line, which has to be there whole and printable. */
+static bool
+read_line(int descriptor, char *credential, size_t size)
+{
+	size_t		length = 0;
+	ssize_t		got;
+
+	while (length < size && (got = read(descriptor, credential + length, size - length)) > 0)
+		length += (size_t) got;
+	if (length >= size)
+		return false;
+	credential[length] = '\0';
+	credential[strcspn(credential, "\r\n")] = '\0';
+	for (const unsigned char *c = (const unsigned char *) credential; *c; c++)
+	{
+		if (*c < 0x20 || *c == 0x7f)
+			return false;
+	}
+	return credential[0] != '\0';
+}
+
+static const char *
+read_file(int directory, const char *name, char *credential, size_t size)
+{
+	int			file;
+	const char *problem = NULL;
+
+	if (!is_closed(directory, S_IFDIR))
+		return "its directory must belong to the server's user, with mode 0700";
+	file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (file < 0)
+		return "its file cannot be opened";
+	if (!is_closed(file, S_IFREG))
+		problem = "its file must be a regular one of the server's user, with mode 0600";
+	else if (!read_line(file, credential, size))
+		problem = "its file must begin with one line of printable text";
+	close(file);
+	return problem;
+}
+
+bool
+ar_credential_read(const char *name, char *credential, size_t size, char *problem, size_t problem_size)
+{
+	const char *why = NULL;
+	int			directory = -1;
+
+	credential[0] = '\0';
+	if (name == NULL)
+		why = "the provider names none";
+	else if (!is_plain_name(name))
+		why = "its name is not that of a file";
+	else if (ar_setting_credential_dir == NULL || !is_absolute_path(ar_setting_credential_dir))
+		why = "action_reconcile.credential_dir is not set to an absolute path";
+	else if ((directory = open(ar_setting_credential_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		why = "action_reconcile.credential_dir cannot be opened";
+	else
+		why = read_file(directory, name, credential, size);
+	if (directory >= 0)
+		close(directory);
+	if (why != NULL)
+	{
+		explicit_bzero(credential, size);
+		snprintf(problem, problem_size, "credential \"%s\": %s", name ? name : "", why);
+	}
+	return why == NULL;
+}
