@@ -224,13 +224,14 @@ END $$;
 COMMENT ON FUNCTION reconcile.definition_changed() IS
 	'Trigger, at commit: refuses a definition whose parts do not hold together, or that claims too much. SQLSTATE 22023. Not while a dump is being restored.';
 
+-- Only for what they judge: the engine widens windows and counts versions, and has nothing to hear about definitions.
 CREATE CONSTRAINT TRIGGER definition_holds AFTER UPDATE OF attempt_timeout, late_arrival_max ON reconcile.provider
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
-CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE ON reconcile.operation
+CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE OF method, path, headers, effect, body_document, body_template, reference_body_path, reference_is_global,
+		key_body_path, key_format, key_max_length, key_lifetime, key_margin, key_replay, artifact_path, artifact_header, claims ON reconcile.operation
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
 CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR UPDATE OR DELETE ON reconcile.response_rule
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
--- Not when a window is widened: the engine does that, and has nothing to hear about definitions.
 CREATE CONSTRAINT TRIGGER definition_holds AFTER INSERT OR DELETE OR UPDATE OF operation, position, kind, method, path, headers, body, reference_path, body_match,
 		match_values, match_is_unique, absence_proves, artifact_path, artifact_header ON reconcile.lookup_rule
 	DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION reconcile.definition_changed();
@@ -273,8 +274,8 @@ DECLARE
 	settled text[];
 BEGIN
 	c := reconcile.capabilities(op);
-	SELECT string_agg(reconcile.rule_words(l, by_reference) || format(', %s after the end of the attempt',
-				reconcile.elapsed_words(p.late_arrival_max + coalesce(l.consistency_window, p.consistency_window))), '; then ' ORDER BY l.position) AS questions,
+	SELECT string_agg(reconcile.rule_words(l, by_reference) || CASE extract(epoch FROM gate) WHEN 0 THEN ', at once'
+				ELSE format(', %s after the end of the attempt', reconcile.elapsed_words(gate)) END, '; then ' ORDER BY l.position) AS questions,
 		count(*) FILTER (WHERE l.kind <> 'replay_by_key') AS asks,
 		count(*) FILTER (WHERE l.kind = 'replay_by_key') AS replays,
 		bool_or(by_reference OR l.match_is_unique) AS proves_presence,
@@ -282,7 +283,9 @@ BEGIN
 			FILTER (WHERE l.absence_proves AND l.kind <> 'replay_by_key') AS negatives
 	  INTO r
 	  FROM reconcile.lookup_rule l JOIN reconcile.provider p ON p.provider = op.provider
-	 CROSS JOIN LATERAL (SELECT reconcile.asks_by_reference(op, l, c.takes_key, c.sends_reference) AS by_reference) x
+	 CROSS JOIN LATERAL (SELECT reconcile.asks_by_reference(op, l, c.takes_key, c.sends_reference) AS by_reference,
+			-- What is sent again needs not wait for the first one to arrive: the provider tells them apart by their key.
+			coalesce(l.consistency_window, p.consistency_window) + CASE l.kind WHEN 'replay_by_key' THEN interval '0' ELSE p.late_arrival_max END AS gate) x
 	 WHERE l.operation = op.operation;
 	IF r.questions IS NULL THEN
 		RETURN 'It goes to manual_review at once: ' || CASE WHEN c.key_lifetime IS NULL THEN 'there is no question that the engine could ask.'
