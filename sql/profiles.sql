@@ -181,9 +181,9 @@ CREATE FUNCTION pg_temp.shown(url text) RETURNS text LANGUAGE sql AS $$ SELECT r
 SELECT part, method, pg_temp.shown(url) AS url, headers, body, note FROM reconcile.preview('shop.order.create');
 SELECT reconcile.installation_prefix() IS NOT NULL AS has_prefix;
 SELECT part, replace(pg_temp.shown(url), reconcile.installation_prefix(), 'PREFIX') AS url, replace(body, reconcile.installation_prefix(), 'PREFIX') AS body, replace(note, reconcile.installation_prefix(), 'PREFIX') AS note
-FROM reconcile.preview('shop.order.create', '{"customer": {"name": "Bob"}, "amount": 1, "note": "n"}', 'mine') WHERE part IN ('request', 'lookup 3');
+FROM reconcile.preview('shop.order.create', '{"customer": {"name": "Bob"}, "amount": 1, "note": "n"}', 'abc') WHERE part IN ('request', 'lookup 3');
 SELECT part, method, url, headers, body, note FROM reconcile.preview('shop.order.delete');
-SELECT pg_temp.refusal(s) FROM unnest(ARRAY[$$SELECT reconcile.preview('nothing')$$, $$SELECT reconcile.preview('byhand.x')$$, $$SELECT reconcile.preview('shop.order.create', '{"amount": 1}')$$,
+SELECT replace(pg_temp.refusal(s), reconcile.installation_prefix(), 'PREFIX') AS refusal FROM unnest(ARRAY[$$SELECT reconcile.preview('nothing')$$, $$SELECT reconcile.preview('byhand.x')$$, $$SELECT reconcile.preview('shop.order.create', '{"amount": 1}')$$, $$SELECT reconcile.preview('shop.order.create', NULL, 'not hex')$$,
 	$$SELECT reconcile.preview('00000000-0000-7000-8000-000000000009')$$, $$SELECT reconcile.preview('00000000-0000-7000-8000-000000000009'::uuid)$$]) WITH ORDINALITY AS x(s, n) ORDER BY n;
 SELECT s.action_id AS mine FROM reconcile.submit('shop.order.delete', '{"order": "o/2"}') s \gset
 SELECT part, method, url, headers, body, regexp_replace(note, :'mine', 'ID') AS note FROM reconcile.preview(:'mine');

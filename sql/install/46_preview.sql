@@ -16,15 +16,6 @@ CREATE FUNCTION reconcile.masked_url(url text) RETURNS text
 	$$ SELECT regexp_replace($1, '([?&](key|api_?key|token|access_token|secret|client_secret|password)=)[^&]*', '\1***', 'gi') $$;
 COMMENT ON FUNCTION reconcile.masked_url(text) IS 'A URL with *** for the query parameters that authenticate, by their names.';
 
-CREATE FUNCTION reconcile.question_times(rule reconcile.lookup_rule, first_sent timestamptz) RETURNS jsonb
-	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT jsonb_build_object('since_unix', floor(extract(epoch FROM since))::bigint, 'since_iso', to_char(since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-		'until_unix', ceil(extract(epoch FROM until))::bigint, 'until_iso', to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
-	  FROM (SELECT coalesce($2, now()) - rule.skew AS since, now() + rule.skew AS until) t
-$$;
-COMMENT ON FUNCTION reconcile.question_times(reconcile.lookup_rule, timestamptz) IS
-	'The times that a lookup may name, if it were asked now about an action that was first sent then; NULL: now.';
-
 CREATE FUNCTION reconcile.preview_questions(op reconcile.operation, base_url text, payload jsonb, client_reference text, idempotency_key text,
 		artifact_id text, first_sent timestamptz)
 	RETURNS TABLE (part text, method text, url text, headers jsonb, body text, note text)
@@ -45,7 +36,7 @@ BEGIN
 			CONTINUE;
 		END IF;
 		r := reconcile.render_question(rule.path, rule.headers, rule.body, $4, $3, $5,
-			jsonb_build_object('artifact_id', $6) || reconcile.question_times(rule, $7));
+			reconcile.question_values($6, coalesce($7, now()), now(), rule.skew));
 		RETURN QUERY SELECT part, rule.method, reconcile.masked_url($2 || r.path), reconcile.masked_headers(r.headers), r.body, note;
 	END LOOP;
 	SELECT p.* INTO poll FROM reconcile.poll_rule p WHERE p.operation = op.operation;
@@ -110,7 +101,7 @@ COMMENT ON FUNCTION reconcile.preview(uuid) IS
 
 CREATE FUNCTION reconcile.preview(operation text, payload jsonb DEFAULT NULL, client_reference text DEFAULT NULL)
 	RETURNS TABLE (part text, method text, url text, headers jsonb, body text, note text)
-	LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
 	op reconcile.operation;
@@ -136,8 +127,8 @@ BEGIN
 	END IF;
 	IF reference IS NULL THEN
 		reference := reconcile.make_identifier(sample, 0, op.reference_format);
-	ELSIF NOT op.reference_is_global THEN
-		reference := coalesce((SELECT i.prefix FROM reconcile.installation i), '00000000') || '-' || reference;
+	ELSE
+		reference := reconcile.caller_reference(op, reference);
 	END IF;
 	key := reconcile.sample_key(op, sample, 0, reference);
 	SELECT p.base_url INTO address FROM reconcile.provider p WHERE p.provider = op.provider;
