@@ -261,6 +261,8 @@ observe(const ArQuestion *question, const ArAnswer *answer)
 {
 	if (answer->step == AR_STEP_SEEN)
 		ar_store_note_visible(question, true);
+	if (question->delivered && question->kind == AR_ASK_WHAT_HAPPENED && answer->result == AR_LOOKUP_ABSENT)
+		ar_store_note_incident(question, answer, "contradiction");
 	if (answer->step != AR_STEP_FOUND)
 		return;
 	ar_store_note_visible(question, false);
@@ -269,7 +271,7 @@ observe(const ArQuestion *question, const ArAnswer *answer)
 		(question->negatives > 0 || (question->kind == AR_ASK_BEFORE_SEND && !question->never_sent)))
 		ar_store_note_violation(question);
 	if (question->effect == AR_EFFECT_CREATE && answer->matches > 1)
-		ar_store_note_duplicates(question, answer);
+		ar_store_note_incident(question, answer, "duplicate");
 }
 
 bool

@@ -73,20 +73,21 @@ ar_store_note_violation(const ArQuestion *question)
 	ar_statement_run(&violation_statement, values, NULL);
 }
 
-static ArStatement duplicates_statement = {
+static ArStatement incident_statement = {
 	"INSERT INTO reconcile.incident (kind, provider, operation, action_id, details)"
-	" VALUES ('duplicate', $1, $2, $3, $4::jsonb) ON CONFLICT (action_id, kind) DO NOTHING",
-	4, {TEXTOID, TEXTOID, UUIDOID, TEXTOID}
+	" VALUES ($5, $1, $2, $3, $4::jsonb) ON CONFLICT (action_id, kind) DO NOTHING",
+	5, {TEXTOID, TEXTOID, UUIDOID, TEXTOID, TEXTOID}
 };
 
 void
-ar_store_note_duplicates(const ArQuestion *question, const ArAnswer *answer)
+ar_store_note_incident(const ArQuestion *question, const ArAnswer *answer, const char *kind)
 {
-	Datum		values[4];
+	Datum		values[5];
 
 	values[0] = CStringGetTextDatum(question->provider);
 	values[1] = CStringGetTextDatum(question->operation);
 	values[2] = UUIDPGetDatum(&question->action_id);
 	values[3] = CStringGetTextDatum(answer->evidence);
-	ar_statement_run(&duplicates_statement, values, NULL);
+	values[4] = CStringGetTextDatum(kind);
+	ar_statement_run(&incident_statement, values, NULL);
 }

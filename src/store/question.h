@@ -185,11 +185,12 @@ extern bool ar_store_owned_by_other(const ArQuestion *question, const char *arti
 
 /*
  * What was learned on the way.  How long after its attempt an object was seen;
- * that it was seen although a valid negative had been given before; that there
- * is more than one.  Same conditions.
+ * that it was seen although a valid negative had been given before; that
+ * something is seen that must not be: an incident of that kind, once for an
+ * action.  Same conditions.
  */
 extern void ar_store_note_visible(const ArQuestion *question, bool probe);
 extern void ar_store_note_violation(const ArQuestion *question);
-extern void ar_store_note_duplicates(const ArQuestion *question, const ArAnswer *answer);
+extern void ar_store_note_incident(const ArQuestion *question, const ArAnswer *answer, const char *kind);
 
 #endif							/* AR_QUESTION_H */
