@@ -4,29 +4,14 @@
  */
 #include "postgres.h"
 
-#include "common/int.h"
-#include "datatype/timestamp.h"
 #include "fmgr.h"
 #include "utils/timestamp.h"
 
+#include "api/elapsed.h"
 #include "core/capability.h"
 #include "types/enums.h"
 
 PG_FUNCTION_INFO_V1(ar_capability_tier_of);
-
-/* Elapsed time: a day is 24 hours, a month 30 days. What is longer than can be counted is as long as can be. */
-static int64
-elapsed_us(const Interval *interval)
-{
-	int64		days = interval->day + (int64) interval->month * DAYS_PER_MONTH;
-	int64		us;
-
-	if (pg_mul_s64_overflow(days, USECS_PER_DAY, &us))
-		return days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
-	if (pg_add_s64_overflow(us, interval->time, &us))
-		return us < 0 || days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
-	return us;
-}
 
 /* A fact that is not known is none. */
 static bool
@@ -38,7 +23,7 @@ fact(FunctionCallInfo fcinfo, int argument)
 static int64
 duration(FunctionCallInfo fcinfo, int argument, int64 if_unknown)
 {
-	return PG_ARGISNULL(argument) ? if_unknown : elapsed_us(PG_GETARG_INTERVAL_P(argument));
+	return PG_ARGISNULL(argument) ? if_unknown : ar_elapsed_us(PG_GETARG_INTERVAL_P(argument));
 }
 
 Datum

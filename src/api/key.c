@@ -8,17 +8,11 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "api/elapsed.h"
 #include "core/capability.h"
 #include "core/key.h"
 
 PG_FUNCTION_INFO_V1(ar_key_is_alive_sql);
-
-/* Elapsed time, so that a day is 24 hours. */
-static int64
-interval_us(Interval *span)
-{
-	return span->time + (span->day + (int64) span->month * DAYS_PER_MONTH) * USECS_PER_DAY;
-}
 
 Datum
 ar_key_is_alive_sql(PG_FUNCTION_ARGS)
@@ -34,8 +28,8 @@ ar_key_is_alive_sql(PG_FUNCTION_ARGS)
 			PG_RETURN_BOOL(false);
 	}
 	can.takes_key = true;
-	can.key_lifetime_us = interval_us(PG_GETARG_INTERVAL_P(0));
-	can.key_margin_us = interval_us(PG_GETARG_INTERVAL_P(1));
+	can.key_lifetime_us = ar_elapsed_us(PG_GETARG_INTERVAL_P(0));
+	can.key_margin_us = ar_elapsed_us(PG_GETARG_INTERVAL_P(1));
 	first.wall_us = PG_GETARG_TIMESTAMPTZ(3);
 	first.boot_us = PG_GETARG_INT64(4);
 	first.boot = text_to_cstring(PG_GETARG_TEXT_PP(5));

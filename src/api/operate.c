@@ -14,6 +14,7 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "api/elapsed.h"
 #include "engine/engine.h"
 #include "store/arming.h"
 #include "store/clock.h"
@@ -29,13 +30,6 @@ PG_FUNCTION_INFO_V1(ar_run);
 
 #define WAIT_MAXIMUM_US	INT64CONST(60000000)
 #define RUN_MAXIMUM_US	INT64CONST(86400000000)
-
-/* Elapsed time: a day is 24 hours, a month 30 days. */
-static int64
-elapsed_us(const Interval *interval)
-{
-	return interval->time + (interval->day + (int64) interval->month * DAYS_PER_MONTH) * USECS_PER_DAY;
-}
 
 Datum
 ar_arm(PG_FUNCTION_ARGS)
@@ -134,7 +128,7 @@ Datum
 ar_wait_until_resolved(PG_FUNCTION_ARGS)
 {
 	pg_uuid_t	action_id = *PG_GETARG_UUID_P(0);
-	int64		timeout = elapsed_us(PG_GETARG_INTERVAL_P(1));
+	int64		timeout = ar_elapsed_us(PG_GETARG_INTERVAL_P(1));
 	int64		until;
 	volatile bool resolved = false;
 
@@ -239,8 +233,8 @@ check_run(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("reconcile.run cannot be called inside a transaction block or a function"),
 				 errhint("It commits before it sends. CALL it on its own.")));
-	if (PG_ARGISNULL(0) || elapsed_us(PG_GETARG_INTERVAL_P(0)) < 0 ||
-		elapsed_us(PG_GETARG_INTERVAL_P(0)) > RUN_MAXIMUM_US)
+	if (PG_ARGISNULL(0) || ar_elapsed_us(PG_GETARG_INTERVAL_P(0)) < 0 ||
+		ar_elapsed_us(PG_GETARG_INTERVAL_P(0)) > RUN_MAXIMUM_US)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("max_duration must be between 0 and 1 day")));
@@ -257,7 +251,7 @@ ar_run(PG_FUNCTION_ARGS)
 	descriptor = result_descriptor(fcinfo);
 	PG_TRY();
 	{
-		holder = become_engine(elapsed_us(PG_GETARG_INTERVAL_P(0)), PG_ARGISNULL(1) || PG_GETARG_BOOL(1), &counts);
+		holder = become_engine(ar_elapsed_us(PG_GETARG_INTERVAL_P(0)), PG_ARGISNULL(1) || PG_GETARG_BOOL(1), &counts);
 	}
 	PG_CATCH();
 	{

@@ -202,20 +202,34 @@ add_page(ArFindings *all, const ArFindings *page)
 	all->digest = page->digest;
 }
 
+/* All Link headers of an answer as one, as they may be joined; NULL if there is none. */
+static char *
+link_headers(const ArExchange *x)
+{
+	char	   *all = NULL;
+
+	for (int i = 0; i < x->header_count; i++)
+	{
+		if (strcmp(x->headers[i].name, "link") == 0)
+			all = all == NULL ? pstrdup(x->headers[i].value) : psprintf("%s, %s", all, x->headers[i].value);
+	}
+	return all;
+}
+
 /* Where the list goes on, by what the provider says or by counting; false at its end. */
 static bool
 next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page, const ArMatch *match,
 		   const char **place, const char **problem)
 {
 	const ArReading *r = &errand->question->reading;
-	const char *link;
+	char	   *link;
 	ArLinkTarget target;
 
 	*place = NULL;
 	*problem = NULL;
 	if (strcmp(r->paging, "link") == 0)
 	{
-		link = ar_exchange_header(errand->exchange, "link");
+		link = link_headers(errand->exchange);
 		switch (link == NULL ? AR_LINK_NONE : ar_link_header_next(link, strlen(link), &target))
 		{
 			case AR_LINK_NEXT:
