@@ -149,6 +149,14 @@ SELECT what, pg_temp.refusal(format('SELECT reconcile.define_provider(%L)', pg_t
 	(6, 'id that only an answer carries', '{"claims": "PARTIAL", "answers": [{"statuses": [409], "class": "accepted", "artifact_path": "$.error.id", "because": "x"}]}'),
 	(7, 'PUT to a place of its own', '{"method": "PUT", "path": "/x/{client_reference}", "claims": "PARTIAL"}')) AS x(n, what, op) ORDER BY n;
 
+-- What is said of each kind of effect, and of matches that are not by the reference.
+SELECT count(reconcile.define_provider(jsonb_build_object('profile', 'say' || n, 'profile_version', 1, 'provider', '{"base_url": "https://try.example", "late_arrival_max": "0 s"}'::jsonb,
+		'operations', jsonb_build_object('say' || n || '.it', '{"path": "/x"}' || op))))
+FROM (VALUES (1, '{"path": "/x/{a}", "method": "PATCH", "lookups": [{"kind": "get_by_reference", "path": "/x/{a}", "absent_statuses": [404], "match_values": {"$.b": "{b}"}, "canary": "none"}]}'::jsonb),
+	(2, pg_temp.made_of('alike')), (3, pg_temp.made_of('unique')), (4, pg_temp.made_of('key life')), (5, pg_temp.made_of('key life replay')),
+	(6, pg_temp.made_of('ref') || '{"lookups": [{"kind": "search", "path": "/x?q={client_reference}", "items_path": "$[*]", "reference_path": "$.r", "absence_proves": false, "consistency_window": "0 s", "window_source": "measured"}]}')) AS x(n, op);
+SELECT operation, on_lost_answer FROM reconcile.provider_grade WHERE provider ~ '^say' ORDER BY 1;
+
 -- Plain SQL is judged too, when it commits: rules may come after their operation, in one transaction.
 INSERT INTO reconcile.operation (operation, provider, path, reference_body_path, claims) VALUES ('byhand.x', 'byhand', '/x', '{ref}', 'RECONCILABLE');
 INSERT INTO reconcile.lookup_rule (operation, kind, path, items_path, reference_path) VALUES ('byhand.x', 'list_by_reference', '/x?r={client_reference}', '$[*]', '$.ref');

@@ -279,7 +279,7 @@ BEGIN
 		count(*) FILTER (WHERE l.kind <> 'replay_by_key') AS asks,
 		count(*) FILTER (WHERE l.kind = 'replay_by_key') AS replays,
 		bool_or(by_reference OR l.match_is_unique) AS proves_presence,
-		max(greatest(l.min_negatives, CASE coalesce(l.window_source, p.window_source) WHEN 'assumed' THEN 2 ELSE 1 END))
+		max(greatest(l.min_negatives, CASE coalesce(l.window_source, p.window_source) WHEN 'assumed' THEN 2 ELSE 1 END) + (l.canary = 'none')::integer)
 			FILTER (WHERE l.absence_proves AND l.kind <> 'replay_by_key') AS negatives
 	  INTO r
 	  FROM reconcile.lookup_rule l JOIN reconcile.provider p ON p.provider = op.provider
@@ -293,12 +293,18 @@ BEGIN
 	END IF;
 	not_executed := CASE op.on_absent WHEN 'hold' THEN 'and the action waits as safe_to_retry for a person or the application'
 		ELSE format('and the action is sent again by itself, at most %s times', op.max_replacements) END;
-	IF op.effect = 'delete' AND r.asks > 0 THEN
-		settled := ARRAY['what is still there was not deleted, ' || not_executed, 'what is gone was deleted if it had been seen before the send'];
-	ELSIF r.asks > 0 THEN
-		settled := ARRAY[CASE WHEN r.proves_presence THEN 'an object found settles it as succeeded' ELSE 'an object found is shown to a person' END,
-			CASE WHEN r.negatives IS NULL THEN 'a negative answer settles nothing'
-				ELSE format('%s settled as not executed, %s', CASE r.negatives WHEN 1 THEN 'by a complete negative answer it is' ELSE format('by %s complete negative answers it is', r.negatives) END, not_executed) END];
+	IF r.negatives IS NOT NULL THEN
+		not_executed := format('%s %s %s that nothing happened, %s', CASE r.negatives WHEN 1 THEN 'a complete answer' ELSE format('%s complete answers', r.negatives) END,
+			CASE op.effect WHEN 'create' THEN 'without it' WHEN 'update' THEN 'with it exactly as it was before the send' ELSE 'with it still there' END,
+			CASE r.negatives WHEN 1 THEN 'proves' ELSE 'prove' END, not_executed);
+	ELSE
+		not_executed := 'no answer proves that nothing happened';
+	END IF;
+	IF r.asks > 0 THEN
+		settled := ARRAY[CASE op.effect WHEN 'delete' THEN 'what is gone was deleted if it had been seen before the send'
+				WHEN 'update' THEN 'what is found as it was to become settles it as succeeded'
+				ELSE CASE WHEN r.proves_presence THEN 'an object found settles it as succeeded' ELSE 'an object found is shown to a person' END END,
+			not_executed];
 	END IF;
 	IF r.replays > 0 THEN
 		settled := settled || CASE op.key_replay WHEN 'stored_reply' THEN 'the repeated request gets the stored reply, which is read as the first one would have been'
