@@ -187,6 +187,9 @@ sub provider_sql
 # reads the answer's "id", and is looked up in the list of effects.
 #   lookup => {..}  columns of the lookup rule that are to be otherwise
 #   lookup => 0     no lookup rule
+#   lookups => [..] these rules in this order, each as lookup; a replay_by_key has no list
+#   answers => [..] response rules in this order
+#   poll => {..}    a poll rule
 # other options are columns of the table
 sub define_operation
 {
@@ -199,6 +202,9 @@ sub operation_sql
 {
 	my ($self, $name, $provider, %options) = @_;
 	my $lookup = delete $options{lookup} // {};
+	my @lookups = @{ delete $options{lookups} // [ $lookup ? $lookup : () ] };
+	my @answers = @{ delete $options{answers} // [] };
+	my $poll = delete $options{poll};
 	my %columns = (
 		operation => $name,
 		provider => $provider,
@@ -208,21 +214,30 @@ sub operation_sql
 		retry_pause => '0.2 s',
 		retry_pause_max => '1 s',
 		%options);
-	my %rule = (
-		operation => $name,
+	my $statements = $self->insert('operation', %columns);
+	my $position = 0;
+	$statements .= $self->insert('lookup_rule', operation => $name, position => ++$position, _lookup_columns($_))
+	  foreach @lookups;
+	$position = 0;
+	$statements .= $self->insert('response_rule', operation => $name, position => ++$position, because => 'the test says so', %$_)
+	  foreach @answers;
+	$statements .= $self->insert('poll_rule', operation => $name, pause => '0.1 s', pause_max => '0.5 s', %$poll) if $poll;
+	return $statements;
+}
+
+# A lookup rule: of the list, unless it is the same request again.
+sub _lookup_columns
+{
+	my ($given) = @_;
+	my %rule = (negative_spacing => '0.1 s', pause => '0.1 s', pause_max => '0.5 s', timeout => '2 s');
+	my %list = (
 		kind => 'list_by_reference',
 		path => '/effects?ref={client_reference}',
 		items_path => '$.data[*]',
 		reference_path => '$.ref',
-		artifact_path => '$.id',
-		negative_spacing => '0.1 s',
-		pause => '0.1 s',
-		pause_max => '0.5 s',
-		timeout => '2 s',
-		ref $lookup ? %$lookup : ());
-	my $statements = $self->insert('operation', %columns);
-	$statements .= $self->insert('lookup_rule', %rule) if $lookup;
-	return $statements;
+		artifact_path => '$.id');
+	$given = {} unless ref $given;
+	return (%rule, ($given->{kind} // '') eq 'replay_by_key' ? () : %list, %$given);
 }
 
 # ---------------------------------------------------------------- actions
