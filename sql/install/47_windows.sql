@@ -158,6 +158,9 @@ BEGIN
 		WHEN (i.details->>'position')::integer = $2 THEN seen || jsonb_strip_nulls(jsonb_build_object('also', i.details->'also'))
 		ELSE i.details || jsonb_build_object('also', (SELECT coalesce(jsonb_agg(e), '[]')
 			FROM jsonb_array_elements(coalesce(i.details->'also', '[]')) e WHERE (e->>'position')::integer <> $2) || seen) END;
+	RAISE LOG 'the window of % "%" was too short for action "%": seen after %, the window was %', CASE WHEN own THEN 'a lookup of operation' ELSE 'provider' END,
+		CASE WHEN own THEN a.operation ELSE a.provider END, $1, reconcile.duration_text($3 * interval '1 microsecond'),
+		reconcile.duration_text(old_us * interval '1 microsecond') USING DETAIL = 'The window: ' || outcome || '.';
 	RETURN NOT held;
 END $$;
 COMMENT ON FUNCTION reconcile.note_window_violation(uuid, integer, bigint) IS
@@ -272,6 +275,13 @@ CREATE FUNCTION reconcile.drill_state(actions uuid[], OUT action_id uuid, OUT ou
 	 WHERE a.action_id = ANY ($1) $$;
 COMMENT ON FUNCTION reconcile.drill_state(uuid[]) IS 'Where probes stand: visible, with its lag in microseconds; open; never seen; or the state that it failed with.';
 
+CREATE FUNCTION reconcile.keep_concurrency(actions uuid[], concurrency integer) RETURNS void
+	LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	UPDATE reconcile.window_sample s SET concurrency = $2
+	 WHERE s.operation IN (SELECT a.operation FROM reconcile.action a WHERE a.action_id = ANY ($1) AND a.drill = 'probe')
+		AND s.action_id = ANY ($1) AND s.source = 'probe' AND s.concurrency IS NULL $$;
+COMMENT ON FUNCTION reconcile.keep_concurrency(uuid[], integer) IS 'How many probes were open at a time, written to the samples of these, where it is not yet.';
+
 CREATE FUNCTION reconcile.measure_step(operation text, payload jsonb, samples integer, concurrency integer, over boolean,
 		INOUT actions uuid[], INOUT progress text, OUT news boolean, OUT done boolean, OUT drive boolean)
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -287,6 +297,7 @@ BEGIN
 	SELECT count(*) FILTER (WHERE d.outcome = 'visible'), count(*) FILTER (WHERE d.outcome NOT IN ('visible', 'open')),
 			count(*) FILTER (WHERE d.outcome = 'open'), max(d.lag_us)
 	  INTO visible, failed, open_now, slowest FROM reconcile.drill_state($6) d;
+	PERFORM reconcile.keep_concurrency($6, $4);
 	progress := format('%s of %s visible', visible, $3)
 		|| coalesce(', slowest ' || reconcile.duration_text(slowest * interval '1 microsecond'), '') || coalesce(', ' || nullif(failed, 0) || ' failed', '');
 	news := progress IS DISTINCT FROM said AND (said IS NOT NULL OR visible + failed > 0);

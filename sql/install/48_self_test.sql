@@ -77,7 +77,7 @@ BEGIN
 	FOR scenario, action_id IN VALUES ('probe', $2), ('answer_lost', $3), ('request_lost', $4) LOOP
 		SELECT * INTO a FROM reconcile.action x WHERE x.action_id = self_test_findings.action_id;
 		SELECT * INTO first_attempt FROM reconcile.attempt x WHERE x.action_id = self_test_findings.action_id AND x.number = 1;
-		story := concat_ws('; ', format('%s, %s sent', a.state, CASE a.attempts WHEN 1 THEN '1 attempt' ELSE a.attempts || ' attempts' END),
+		story := concat_ws('; ', format('%s, %s', a.state, CASE a.attempts WHEN 1 THEN '1 attempt' ELSE a.attempts || ' attempts' END),
 			nullif(first_attempt.evidence->'transfer'->>'error', ''),
 			'status ' || first_attempt.http_status,
 			(SELECT 'lookups: ' || string_agg(x.result || ' (' || x.reason || ')', ', ' ORDER BY x.asked_at)
@@ -116,12 +116,12 @@ BEGIN
 				IF rule.lag_us IS NOT NULL THEN
 					held := rule.lag_us * interval '1 microsecond' <= rule.consistency_window;
 					detail := format('seen after %s', reconcile.duration_text(rule.lag_us * interval '1 microsecond'));
-				ELSIF rule.position = rule.first THEN
+				ELSIF rule.position = rule.first OR EXISTS (SELECT FROM reconcile.lookup l WHERE l.action_id = a.action_id AND l.position = rule.position) THEN
 					held := false;
 					detail := concat_ws('; ', 'not seen', story);
 				ELSE
 					held := NULL;
-					detail := format('not run because what lookup %s shows is not asked for by this one', rule.first);
+					detail := 'not run because an earlier lookup did not show it';
 				END IF;
 				RETURN NEXT;
 			END LOOP;
@@ -210,21 +210,22 @@ CREATE FUNCTION reconcile.self_test_step(operation text, payload jsonb, over boo
 DECLARE
 	made uuid[];
 	unsettled integer;
-	w record;
+	longest interval;
 	a reconcile.action;
 	watched boolean;
 	e record;
 BEGIN
 	probe := coalesce(probe, reconcile.submit_drill($1, $2, 'probe'::text));
 	made := array_remove(ARRAY[probe, answer_lost, request_lost], NULL);
-	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = probe;
-	SELECT * INTO w FROM reconcile.window_of($1);
-	-- Its window is how long it is looked for, and no longer.
-	watched := EXISTS (SELECT FROM reconcile.drill_state(ARRAY[probe]) d WHERE d.outcome = 'open')
-		AND clock_timestamp() < a.recorded_at + coalesce(w.consistency_window, '0') + interval '5 seconds';
+	-- Counted before the probe is looked at: what was settled then still is.
 	SELECT count(*) INTO unsettled FROM reconcile.action x WHERE x.action_id = ANY (made)
 		AND x.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'delivered')
 		AND NOT (x.state = 'delivered' AND EXISTS (SELECT FROM reconcile.poll_rule r WHERE r.operation = $1));
+	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = probe;
+	-- Its windows are how long it is looked for, and no longer.
+	SELECT max(r.consistency_window) INTO longest FROM reconcile.window_report r WHERE r.operation = $1;
+	watched := (a.gate_us IS NOT NULL OR EXISTS (SELECT FROM reconcile.lookup l WHERE l.action_id = probe AND l.answered_at IS NULL))
+		AND clock_timestamp() < a.recorded_at + coalesce(longest, '0') + interval '5 seconds';
 	SELECT * INTO e FROM reconcile.engine();
 	drive := e.worker_pid IS NULL AND e.lock_holder_pid IS NULL;
 	done := $3 OR NOT e.armed
