@@ -431,7 +431,7 @@ CREATE PROCEDURE reconcile.measure_window(operation text, samples integer DEFAUL
 DECLARE
 	probe pg_catalog.jsonb;
 	until pg_catalog.timestamptz;
-	step record;
+	step pg_catalog.record;
 	actions pg_catalog.uuid[] := ARRAY[]::pg_catalog.uuid[];
 	progress pg_catalog.text;
 	message pg_catalog.text;

@@ -116,12 +116,12 @@ BEGIN
 				IF rule.lag_us IS NOT NULL THEN
 					held := rule.lag_us * interval '1 microsecond' <= rule.consistency_window;
 					detail := format('seen after %s', reconcile.duration_text(rule.lag_us * interval '1 microsecond'));
-				ELSIF rule.position = rule.first OR EXISTS (SELECT FROM reconcile.lookup l WHERE l.action_id = a.action_id AND l.position = rule.position) THEN
+				ELSIF EXISTS (SELECT FROM reconcile.lookup l WHERE l.action_id = a.action_id AND l.position = rule.position) THEN
 					held := false;
 					detail := concat_ws('; ', 'not seen', story);
 				ELSE
 					held := NULL;
-					detail := 'not run because an earlier lookup did not show it';
+					detail := CASE rule.position WHEN rule.first THEN 'not run because it was not asked' ELSE 'not run because an earlier lookup did not show it' END;
 				END IF;
 				RETURN NEXT;
 			END LOOP;
@@ -271,8 +271,8 @@ CREATE PROCEDURE reconcile.self_test(operation text, payload jsonb DEFAULT NULL,
 	LANGUAGE plpgsql AS $$
 -- Every name is qualified and no operator is used: there can be no SET search_path on what commits.
 DECLARE
-	setting record;
-	step record;
+	setting pg_catalog.record;
+	step pg_catalog.record;
 	probe pg_catalog.uuid;
 	answer_lost pg_catalog.uuid;
 	request_lost pg_catalog.uuid;
