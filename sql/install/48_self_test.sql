@@ -66,6 +66,7 @@ DECLARE
 	a reconcile.action;
 	first_attempt reconcile.attempt;
 	worked boolean;
+	answered boolean;
 	lost boolean;
 	matches integer;
 	story text;
@@ -87,7 +88,8 @@ BEGIN
 		IF scenario = 'probe' THEN
 			capability := 'works';
 			expected := 'the example is carried out, and answered';
-			held := worked AND first_attempt.event LIKE 'answered%';
+			answered := EXISTS (SELECT FROM reconcile.history h WHERE h.action_id = a.action_id AND h.event LIKE 'answered%' AND h.event <> 'answered_unreadable');
+			held := worked AND answered;
 			detail := story;
 			RETURN NEXT;
 			CONTINUE WHEN NOT coalesce(worked, false);
@@ -95,12 +97,13 @@ BEGIN
 			capability := 'returns an id';
 			expected := 'the answer carries the provider''s id of what was made';
 			IF o.artifact_path IS NULL AND o.artifact_header IS NULL
-				AND NOT EXISTS (SELECT FROM reconcile.response_rule x WHERE x.operation = $1 AND x.artifact_path IS NOT NULL) THEN
+				AND NOT EXISTS (SELECT FROM reconcile.response_rule x WHERE x.operation = $1 AND x.artifact_path IS NOT NULL)
+				AND NOT EXISTS (SELECT FROM reconcile.poll_rule x WHERE x.operation = $1 AND x.artifact_path IS NOT NULL) THEN
 				held := NULL;
 				detail := 'not run because the operation does not say where (artifact_path, artifact_header)';
 			ELSE
-				held := first_attempt.artifact_id IS NOT NULL AND first_attempt.event IN ('answered_accepted', 'answered_async');
-				detail := CASE WHEN held THEN 'its id is ' || first_attempt.artifact_id ELSE story END;
+				held := answered AND a.artifact_id IS NOT NULL;
+				detail := CASE WHEN held THEN 'its id is ' || a.artifact_id ELSE story END;
 			END IF;
 			RETURN NEXT;
 
