@@ -45,7 +45,7 @@ negative_counts(const ArLookupFacts *facts, const char **reason)
 static ArLookupResult
 judge_create(const ArLookupFacts *facts, const char **reason)
 {
-	if (facts->matches > 0 && facts->owned_by_other)
+	if (facts->matches + facts->candidates > 0 && facts->owned_by_other)
 	{
 		*reason = "the object belongs to another action";
 		return AR_LOOKUP_INCONCLUSIVE;

@@ -41,7 +41,7 @@ typedef struct ArLookupFacts
 	bool		candidate_is_unique;	/* by the operation's word, and within the time of the attempt */
 	bool		gone;			/* what matches was there and has been removed */
 	bool		unchanged;		/* the object is exactly as it was before the first send */
-	bool		owned_by_other; /* the match is already credited to another action */
+	bool		owned_by_other; /* create: one of these is credited to another action already */
 	bool		gates_open;		/* every gate was open when the lookup was asked */
 	bool		version_unchanged;	/* nothing happened to the action meanwhile */
 	bool		canary_asked;	/* a known object was looked for in the same way */

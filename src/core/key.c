@@ -10,6 +10,15 @@
 
 #include <string.h>
 
+/* From the first reading to a later one; a span that cannot be counted is as long as can be. */
+static int64_t
+elapsed_us(int64_t from_us, int64_t to_us)
+{
+	if (from_us < 0 && to_us > INT64_MAX + from_us)
+		return INT64_MAX;
+	return to_us - from_us;
+}
+
 int64_t
 ar_key_age_us(const ArKeyMoment *first, const ArKeyMoment *now, int64_t latest_wall_us)
 {
@@ -17,13 +26,13 @@ ar_key_age_us(const ArKeyMoment *first, const ArKeyMoment *now, int64_t latest_w
 
 	if (now->wall_us < first->wall_us || now->wall_us < latest_wall_us)
 		return -1;
-	age = now->wall_us - first->wall_us;
+	age = elapsed_us(first->wall_us, now->wall_us);
 	if (strcmp(first->boot, now->boot) == 0)
 	{
 		if (now->boot_us < first->boot_us)
 			return -1;
-		if (now->boot_us - first->boot_us > age)
-			age = now->boot_us - first->boot_us;
+		if (elapsed_us(first->boot_us, now->boot_us) > age)
+			age = elapsed_us(first->boot_us, now->boot_us);
 	}
 	return age;
 }

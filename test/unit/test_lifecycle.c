@@ -14,6 +14,11 @@
 #define ATTEMPT AR_OF_ATTEMPT
 #define BOTH (AR_OF_ACTION | AR_OF_ATTEMPT)
 
+/*
+ * queue: what the step may do to the queue, "off", "on" and "kept" (queued
+ * before and afterwards); without any of these nothing is queued before or
+ * afterwards.  Attempts have no queue.
+ */
 static const struct
 {
 	int			subject;
@@ -21,43 +26,60 @@ static const struct
 	const char *event;
 	const char *to;
 	const char *actor;
+	const char *queue;
 }			legal[] = {
-	{ACTION, "planned", "claim", "submitted", "engine"},
-	{ACTION, "planned", "look_again", "reconciling", "engine"},
-	{ACTION, "planned", "cancel", "cancelled", "person"},
-	{ACTION, "planned", "expire", "expired", "engine"},
-	{ACTION, "submitted", "not_sent", "planned", "engine"},
-	{ATTEMPT, "submitted", "not_sent", "safe_to_retry", "engine"},
-	{ACTION, "submitted", "not_executed", "planned", "engine"},
-	{ATTEMPT, "submitted", "not_executed", "safe_to_retry", "engine"},
-	{BOTH, "submitted", "answered_accepted", "succeeded", "engine"},
-	{BOTH, "submitted", "answered_async", "delivered", "engine"},
-	{BOTH, "submitted", "answered_unreadable", "delivered", "engine"},
-	{BOTH, "submitted", "answered_rejected", "rejected", "engine"},
-	{BOTH, "submitted", "answer_lost", "outcome_unknown", "engine"},
-	{BOTH, "submitted", "recover", "outcome_unknown", "engine"},
-	{ACTION, "outcome_unknown", "ask", "reconciling", "engine"},
-	{ACTION, "outcome_unknown", "no_query_surface", "manual_review", "engine"},
-	{ACTION, "delivered", "no_query_surface", "manual_review", "engine"},
-	{ACTION, "reconciling", "recover", "outcome_unknown", "engine"},
-	{ACTION, "reconciling", "recover", "planned", "engine"},
-	{BOTH, "outcome_unknown", "found", "succeeded", "engine"},
-	{ACTION, "reconciling", "found", "succeeded", "engine"},
-	{BOTH, "delivered", "found", "succeeded", "engine"},
-	{ATTEMPT, "safe_to_retry", "found", "succeeded", "engine"},
-	{ATTEMPT, "outcome_unknown", "absent", "safe_to_retry", "engine"},
-	{ACTION, "reconciling", "absent", "safe_to_retry", "engine"},
-	{ACTION, "reconciling", "absent", "planned", "engine"},
-	{ACTION, "reconciling", "absent_once", "outcome_unknown", "engine"},
-	{ACTION, "reconciling", "inconclusive", "outcome_unknown", "engine"},
-	{ACTION, "reconciling", "inconclusive", "manual_review", "engine"},
-	{ACTION, "reconciling", "inconclusive", "planned", "engine"},
-	{ACTION, "reconciling", "inconclusive", "safe_to_retry", "engine"},
-	{ACTION, "delivered", "inconclusive", "delivered", "engine"},
-	{ACTION, "delivered", "inconclusive", "manual_review", "engine"},
-	{ACTION, "manual_review", "look_up_now", "outcome_unknown", "person"},
-	{ACTION, "manual_review", "look_up_now", "delivered", "person"},
-	{ACTION, "safe_to_retry", "replace", "planned", "person"},
+	{ACTION, "planned", "claim", "submitted", "engine", "off"},
+	{ACTION, "planned", "look_again", "reconciling", "engine", "kept"},
+	{ACTION, "reconciling", "looked_before", "planned", "engine", "kept"},
+	{ACTION, "outcome_unknown", "resend", "submitted", "engine", ""},
+	{ACTION, "planned", "cancel", "cancelled", "person", "off"},
+	{ACTION, "planned", "expire", "expired", "engine", "off"},
+	{ACTION, "submitted", "not_sent", "planned", "engine", "on"},
+	{ATTEMPT, "submitted", "not_sent", "safe_to_retry", "engine", ""},
+	{ACTION, "submitted", "not_sent", "outcome_unknown", "engine", ""},
+	{ACTION, "submitted", "not_executed", "planned", "engine", "on"},
+	{ATTEMPT, "submitted", "not_executed", "safe_to_retry", "engine", ""},
+	{ACTION, "submitted", "not_executed", "outcome_unknown", "engine", ""},
+	{BOTH, "submitted", "answered_accepted", "succeeded", "engine", ""},
+	{BOTH, "submitted", "answered_async", "delivered", "engine", ""},
+	{BOTH, "submitted", "answered_unreadable", "delivered", "engine", ""},
+	{BOTH, "submitted", "answered_rejected", "rejected", "engine", ""},
+	{ACTION, "submitted", "answered_rejected", "outcome_unknown", "engine", ""},
+	{ATTEMPT, "outcome_unknown", "replayed", "rejected", "engine", ""},
+	{ACTION, "submitted", "key_mismatch", "manual_review", "engine", ""},
+	{ATTEMPT, "submitted", "key_mismatch", "outcome_unknown", "engine", ""},
+	{BOTH, "submitted", "answer_lost", "outcome_unknown", "engine", ""},
+	{BOTH, "submitted", "recover", "outcome_unknown", "engine", ""},
+	{ACTION, "outcome_unknown", "ask", "reconciling", "engine", ""},
+	{ACTION, "outcome_unknown", "no_query_surface", "manual_review", "engine", ""},
+	{ACTION, "delivered", "no_query_surface", "manual_review", "engine", ""},
+	{ACTION, "reconciling", "recover", "outcome_unknown", "engine", "off"},
+	{ACTION, "reconciling", "recover", "planned", "engine", "kept"},
+	{BOTH, "delivered", "poll_accepted", "succeeded", "engine", ""},
+	{BOTH, "delivered", "poll_rejected", "rejected", "engine", ""},
+	{ACTION, "delivered", "overdue", "manual_review", "engine", ""},
+	{BOTH, "outcome_unknown", "found", "succeeded", "engine", ""},
+	{ACTION, "reconciling", "found", "succeeded", "engine", "off"},
+	{BOTH, "outcome_unknown", "found", "delivered", "engine", ""},
+	{ACTION, "reconciling", "found", "delivered", "engine", "off"},
+	{BOTH, "delivered", "found", "delivered", "engine", ""},
+	{ATTEMPT, "safe_to_retry", "found", "delivered", "engine", ""},
+	{BOTH, "delivered", "found", "succeeded", "engine", ""},
+	{ATTEMPT, "safe_to_retry", "found", "succeeded", "engine", ""},
+	{ATTEMPT, "outcome_unknown", "absent", "safe_to_retry", "engine", ""},
+	{ACTION, "reconciling", "absent", "safe_to_retry", "engine", "off"},
+	{ACTION, "reconciling", "absent", "planned", "engine", "on kept"},
+	{ACTION, "reconciling", "absent", "rejected", "engine", "off"},
+	{ACTION, "reconciling", "absent_once", "outcome_unknown", "engine", "off"},
+	{ACTION, "reconciling", "inconclusive", "outcome_unknown", "engine", "off"},
+	{ACTION, "reconciling", "inconclusive", "manual_review", "engine", "off"},
+	{ACTION, "reconciling", "inconclusive", "planned", "engine", "kept"},
+	{ACTION, "reconciling", "inconclusive", "safe_to_retry", "engine", "only off"},
+	{ACTION, "delivered", "inconclusive", "delivered", "engine", ""},
+	{ACTION, "delivered", "inconclusive", "manual_review", "engine", ""},
+	{ACTION, "manual_review", "look_up_now", "outcome_unknown", "person", ""},
+	{ACTION, "manual_review", "look_up_now", "delivered", "person", ""},
+	{ACTION, "safe_to_retry", "replace", "planned", "person", "on"},
 };
 
 #define LEGAL_COUNT (sizeof(legal) / sizeof(legal[0]))
@@ -146,6 +168,45 @@ test_refused(void)
 			}
 	diag("%d steps tried", tried);
 	is_int(wrong, 0, "what is not listed is refused");
+}
+
+/* May the row leave an action unqueued that was unqueued? Only one whose ends do not imply the queue. */
+static bool
+may_ignore_queue(const char *from, const char *to, const char *queue)
+{
+	return strcmp(from, "planned") != 0 && strcmp(to, "planned") != 0 && strncmp(queue, "only", 4) != 0;
+}
+
+/* What each row may do to the queue, and nothing else. */
+static void
+test_queue(void)
+{
+	for (size_t i = 0; i < LEGAL_COUNT; i++)
+	{
+		const char *queue = legal[i].queue;
+		ArState		to = 0;
+		ArEvent		event = 0;
+		int			wrong = 0;
+
+		if ((legal[i].subject & ACTION) == 0)
+			continue;
+		ar_state_parse(legal[i].to, &to);
+		ar_event_parse(legal[i].event, &event);
+		for (int queues = 0; queues < 4; queues++)
+		{
+			bool		was = queues & 1;
+			bool		is = queues & 2;
+			bool		expected = is ? strstr(queue, was ? "kept" : "on") != NULL && strcmp(queue, "only off") != 0 :
+				was ? strstr(queue, "off") != NULL : may_ignore_queue(legal[i].from, legal[i].to, queue);
+
+			/* What is planned is queued; only what is reconciling may be either. */
+			if (was != (strcmp(legal[i].from, "planned") == 0) && strcmp(legal[i].from, "reconciling") != 0)
+				continue;
+			wrong += ar_queue_may_become(was, event, to, is) != expected;
+		}
+		ok(wrong == 0, "queue: %s by %s to %s: %s", legal[i].from, legal[i].event, legal[i].to,
+		   queue[0] ? queue : "not concerned");
+	}
 }
 
 static void
@@ -284,6 +345,13 @@ proves_nothing_happened(ArEvent event)
 		event == AR_EVENT_ABSENT;
 }
 
+/* Whether this event is an answer of the provider's that says no. */
+static bool
+is_a_no(ArEvent event)
+{
+	return event == AR_EVENT_ANSWERED_REJECTED || event == AR_EVENT_REPLAYED || event == AR_EVENT_POLL_REJECTED;
+}
+
 /* The standing after a step, where manual_review keeps what it had. */
 static ArStanding
 standing_of(ArState state)
@@ -304,6 +372,7 @@ test_promises(void)
 	int			timed = 0;
 	int			unsent_by_person = 0;
 	int			denied_attempt = 0;
+	int			refused_attempt = 0;
 	int			person = 0;
 
 	for (int i = 0; i < count; i++)
@@ -320,21 +389,24 @@ test_promises(void)
 		unaccepted += ar_standing_acceptance(from) == AR_ACCEPTANCE_ACCEPTED &&
 			ar_standing_acceptance(to) != AR_ACCEPTANCE_ACCEPTED;
 		sent += row->to == AR_SUBMITTED &&
-			(row->from != AR_PLANNED || row->event != AR_EVENT_CLAIM);
+			(row->from != AR_PLANNED || row->event != AR_EVENT_CLAIM) &&
+			(row->from != AR_OUTCOME_UNKNOWN || row->event != AR_EVENT_RESEND);
 		withdrawn += row->event == AR_EVENT_CANCEL && row->from != AR_PLANNED;
 		timed += row->event == AR_EVENT_EXPIRE && row->from != AR_PLANNED;
 		unsent_by_person += row->event == AR_EVENT_NOT_SENT && row->actor != AR_BY_ENGINE;
 		denied_attempt += (row->subject & ATTEMPT) != 0 && to == AR_FAILED_PENDING &&
 			!proves_nothing_happened(row->event);
+		refused_attempt += (row->subject & ATTEMPT) != 0 && to == AR_CONFIRMED_REJECTED && !is_a_no(row->event);
 		person += row->actor == AR_BY_PERSON && strcmp(row->evidence, "reason") != 0;
 	}
 	is_int(unconfirmed, 0, "delivery never leaves confirmed");
 	is_int(unaccepted, 0, "acceptance never leaves accepted");
-	is_int(sent, 0, "only a claim of something planned sends");
+	is_int(sent, 0, "only a claim of something planned sends, or a resend of what is unknown");
 	is_int(withdrawn, 0, "only what has not left can be cancelled");
 	is_int(timed, 0, "time ends only what has not left");
 	is_int(unsent_by_person, 0, "only the engine can say that nothing left");
 	is_int(denied_attempt, 0, "an attempt fails only by proof that it did not happen");
+	is_int(refused_attempt, 0, "an attempt is refused only by an answer that says so");
 	is_int(person, 0, "a person gives a reason");
 }
 
@@ -359,6 +431,7 @@ main(void)
 {
 	test_rows();
 	test_refused();
+	test_queue();
 	test_table_form();
 	test_reachability();
 	test_standings();

@@ -173,6 +173,35 @@ test_every_status(void)
 	is_int(ar_classify_status(100, true), AR_ANSWER_UNKNOWN, "an interim status is unknown");
 }
 
+/*
+ * For a delete "it is not there" is a refusal only if there never was anything
+ * and the provider itself says so; every other status means what it always does.
+ */
+static void
+test_every_status_of_a_delete(void)
+{
+	int			wrong = 0;
+	int			guessed = 0;
+	int			certain = 0;
+
+	for (int status = -1; status <= 1000; status++)
+		for (int bits = 0; bits < 8; bits++)
+		{
+			bool		sends_key = bits & 1;
+			bool		existed = bits & 2;
+			bool		page = bits & 4;
+			bool		not_there = status == 404 || status == 410;
+			ArAnswerClass got = ar_classify_delete_status(status, sends_key, existed, page);
+
+			wrong += !not_there && got != expected_answer(status, sends_key);
+			guessed += not_there && (existed || page) && got != AR_ANSWER_UNKNOWN;
+			certain += not_there && !existed && !page && got == AR_ANSWER_REJECTED;
+		}
+	is_int(wrong, 0, "delete: every other status means what it always does");
+	is_int(guessed, 0, "delete: gone what was there, or so says a page, is unknown");
+	is_int(certain, 4, "delete: what was never there is refused");
+}
+
 static void
 test_names(void)
 {
@@ -188,6 +217,7 @@ test_names(void)
 	is_str(ar_answer_class_name(AR_ANSWER_UNKNOWN), "unknown", "name of unknown answer");
 	is_str(ar_answer_class_name(AR_ANSWER_UNREADABLE), "unreadable", "name of unreadable");
 	is_str(ar_answer_class_name(AR_ANSWER_ALREADY_EXISTS), "already_exists", "name of already_exists");
+	is_str(ar_answer_class_name(AR_ANSWER_KEY_MISMATCH), "key_mismatch", "name of key_mismatch");
 	for (int i = AR_ANSWER_ACCEPTED; i <= AR_ANSWER_UNREADABLE; i++)
 	{
 		ArAnswerClass found = AR_ANSWER_ACCEPTED;
@@ -196,6 +226,7 @@ test_names(void)
 		   "%s is found by its name", ar_answer_class_name((ArAnswerClass) i));
 	}
 	ok(!ar_answer_class_parse("Accepted", &(ArAnswerClass) {0}), "a name is exact");
+	ok(!ar_answer_class_parse("key-mismatch", &(ArAnswerClass) {0}), "in every character");
 	ok(!ar_answer_class_parse("", &(ArAnswerClass) {0}), "no name is no class");
 }
 
@@ -217,6 +248,7 @@ main(void)
 	test_every_combination();
 	test_cases_that_went_wrong_elsewhere();
 	test_every_status();
+	test_every_status_of_a_delete();
 	test_names();
 	test_retry_after();
 	return done_testing();

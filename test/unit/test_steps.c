@@ -101,7 +101,8 @@ test_queue(void)
 static void
 test_kept_standings(void)
 {
-	static const char *const keeps[] = {"claim", "recover", "ask", "look_again", "absent_once", "look_up_now"};
+	static const char *const keeps[] = {"claim", "resend", "recover", "key_mismatch", "ask", "look_again",
+	"looked_before", "absent_once", "overdue", "look_up_now"};
 	int			count;
 	const ArTransition *rows = ar_transitions(&count);
 	int			impossible = 0;
