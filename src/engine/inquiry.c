@@ -103,8 +103,7 @@ match_rule(const ArQuestion *q, bool canary)
 	rule.items_path = r->items_path;
 	rule.reference_path = r->reference_path;
 	rule.contains = r->contains;
-	if (r->body_match != NULL)
-		rule.body_match = ar_match_text_for(r->body_match, rule.client_reference);
+	rule.body_match = canary ? q->canary_body_match : r->body_match;
 	rule.values = canary ? q->canary_values : r->values;
 	rule.value_strings = canary ? q->canary_value_strings : r->value_strings;
 	rule.created_path = canary ? NULL : r->created_path;

@@ -242,18 +242,6 @@ ar_match_page(const char *body, size_t length, const ArMatchRule *rule, ArMatch 
 	}
 }
 
-char *
-ar_match_text_for(const char *body_match, const char *client_reference)
-{
-	static const char place[] = "{client_reference}";
-	const char *at = strstr(body_match, place);
-
-	if (at == NULL)
-		return pstrdup(body_match);
-	return psprintf("%.*s%s%s", (int) (at - body_match), body_match, client_reference,
-					ar_match_text_for(at + strlen(place), client_reference));
-}
-
 static bool
 is_parameter(const char *query, const char *name)
 {

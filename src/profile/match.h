@@ -53,9 +53,6 @@ typedef struct ArMatch
  */
 extern void ar_match_page(const char *body, size_t length, const ArMatchRule *rule, ArMatch *match);
 
-/* body_match with the reference in its place; palloc'ed. */
-extern char *ar_match_text_for(const char *body_match, const char *client_reference);
-
 /* The path with a query parameter set to that value, percent-encoded; palloc'ed. */
 extern char *ar_path_with_parameter(const char *path, const char *name, const char *value);
 

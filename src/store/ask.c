@@ -15,6 +15,11 @@
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
 #define UNIX_MICROSECONDS(instant) "(extract(epoch FROM " instant ") * 1000000)::bigint"
 
+/* A text that cannot be made stays a template, and no body shows that. */
+#define BODY_MATCH(of) \
+	"coalesce((reconcile.try_render_values(CASE WHEN l.body_match IS NOT NULL THEN jsonb_build_object('$', l.body_match) END, " \
+	of ".client_reference, " of ".payload))[2], l.body_match)"
+
 /*
  * What a question needs, for the rows of the CTEs "moved" (the actions, with
  * rule_position) and "asked".  The canary is looked for among the newest
@@ -33,12 +38,12 @@
 	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("$3 + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
-	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload)," \
+	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload), " BODY_MATCH("c") "," \
 	"  p.credential, l.absence_proves, coalesce(l.window_source, p.window_source) = 'assumed', l.min_negatives," \
 	"  " MICROSECONDS("l.negative_spacing") ", " MICROSECONDS("l.pause") ", " MICROSECONDS("l.pause_max") ", l.max_inconclusive," \
 	"  o.on_absent = 'replace', o.max_replacements, " MICROSECONDS("o.retry_pause") ", " MICROSECONDS("o.retry_pause_max") "," \
 	"  " MICROSECONDS("l.timeout") ", p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file," \
-	"  l.found_statuses, l.absent_statuses, l.items_path::text, l.reference_path::text, l.reference_match = 'contains', l.body_match," \
+	"  l.found_statuses, l.absent_statuses, l.items_path::text, l.reference_path::text, l.reference_match = 'contains', " BODY_MATCH("m") "," \
 	"  reconcile.try_render_values(l.match_values, m.client_reference, m.payload), l.match_is_unique, l.created_path::text," \
 	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
 	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
@@ -145,6 +150,7 @@ read_request(ArQuestion *q, uint64 row, int column)
 	q->canary.headers = ar_result_text_array(row, column++, &q->canary.header_strings);
 	q->canary.body = ar_result_text(row, column++);
 	q->canary_values = ar_result_text_array(row, column++, &q->canary_value_strings);
+	q->canary_body_match = ar_result_text(row, column++);
 	q->credential = ar_result_text(row, column++);
 	q->absence_proves = ar_result_bool(row, column++);
 	q->window_assumed = ar_result_bool(row, column++);
@@ -203,7 +209,7 @@ read_before(uint64 row, int column)
 }
 
 #define FIRST_REQUEST_COLUMN	22
-#define FIRST_READING_COLUMN	49
+#define FIRST_READING_COLUMN	50
 
 static ArQuestion *
 read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us, ArMoment asked)

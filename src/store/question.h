@@ -105,6 +105,7 @@ typedef struct ArQuestion
 	char	   *canary_reference;	/* NULL: there is none */
 	char	  **canary_values;
 	int			canary_value_strings;
+	char	   *canary_body_match;
 	char	   *credential;
 	ArReading	reading;
 	/* the rule */
