@@ -81,6 +81,8 @@ static const ArTransition transitions[] = {
 	"asked again, the provider says that it is done"},
 	{BOTH, AR_DELIVERED, AR_EVENT_POLL_REJECTED, AR_REJECTED, "poll", AR_BY_ENGINE,
 	"asked again, the provider says no"},
+	{AR_OF_ATTEMPT, AR_OUTCOME_UNKNOWN, AR_EVENT_POLL_REJECTED, AR_REJECTED, "poll", AR_BY_ENGINE,
+	"asked again about the same request with the same key, the provider says no"},
 	{AR_OF_ACTION, AR_DELIVERED, AR_EVENT_OVERDUE, AR_MANUAL_REVIEW, "poll", AR_BY_ENGINE,
 	"the provider has not decided for too long: only a person can settle it"},
 

@@ -281,32 +281,19 @@ class_of_answer(const ArErrand *errand)
 
 /*
  * After a resend: the same again in a while, or the next rule.  A provider
- * that repeats what it has stored will not say anything else next time; that it
- * is still at work will change.
+ * that repeats what it has stored will not say anything else next time.
  */
-static bool
-has_said_all(const ArErrand *errand, ArAnswerClass answer, ArState attempt_state)
-{
-	const ArDispatch *d = errand->dispatch;
-
-	if (attempt_state == AR_REJECTED || errand->ruled_stored_reply)
-		return true;
-	/* Without a rule that says so it may be the word of a gateway's: reason to ask elsewhere, not to give up. */
-	return d->next_window_us >= 0 &&
-		(answer == AR_ANSWER_ALREADY_EXISTS || (answer == AR_ANSWER_UNKNOWN && d->replay_is_stored));
-}
-
 static void
-plan_after_resend(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
+plan_after_resend(const ArDispatch *d, bool answered, ArAttemptEnd *end)
 {
-	bool		unknown = end->attempt_state == AR_OUTCOME_UNKNOWN;
+	bool		nothing_new = end->attempt_state == AR_REJECTED || (answered && d->replay_is_stored && end->event == AR_EVENT_ANSWER_LOST);
 
-	end->inconclusives = d->inconclusives + (unknown ? 1 : 0);
-	if (said_all || end->inconclusives >= d->max_inconclusive)
+	end->inconclusives = d->inconclusives + (end->attempt_state == AR_OUTCOME_UNKNOWN ? 1 : 0);
+	if (nothing_new || end->inconclusives >= d->max_inconclusive)
 	{
 		end->pass_rule = d->rule_position;
 		end->inconclusives = 0;
-		end->ask_in_us = unknown ? d->late_arrival_us + Max(d->next_window_us, 0) : 0;
+		end->ask_in_us = end->attempt_state == AR_OUTCOME_UNKNOWN ? d->late_arrival_us + d->window_us : 0;
 	}
 	else
 		end->ask_in_us = ar_backoff_us(d->resend_pause_us, d->resend_pause_max_us, Max(end->inconclusives, d->failures + 1),
@@ -318,7 +305,7 @@ plan_after_resend(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
  * attempt: from now, which is not earlier.
  */
 static void
-plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
+plan_question(const ArDispatch *d, bool answered, ArAttemptEnd *end)
 {
 	int64		window_us = d->late_arrival_us + d->window_us;
 
@@ -326,7 +313,7 @@ plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
 	if (end->attempt_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE)
 		end->attempt_gate_us = ar_lower_now() + window_us;
 	if (end->action_state == AR_OUTCOME_UNKNOWN && d->resend)
-		plan_after_resend(d, said_all, end);
+		plan_after_resend(d, answered, end);
 	else if (end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = d->replay_first ? d->window_us : window_us;
 	else if (end->event == AR_EVENT_ANSWERED_UNREADABLE)
@@ -348,7 +335,6 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 	const ArExchange *x = errand->exchange;
 	ArTransferClass transfer = ar_send_classify(errand);
 	bool		answered = transfer == AR_TRANSFER_ANSWERED;
-	bool		said_all = false;
 	const char *answer_name = NULL;
 
 	memset(end, 0, sizeof(*end));
@@ -374,14 +360,13 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 
 		answer_name = ar_answer_class_name(answer);
 		read_answer(errand, answer, end);
-		said_all = has_said_all(errand, answer, end->attempt_state);
 	}
 	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));
 	if (end->event == AR_EVENT_NOT_EXECUTED)
 		end->due_in_us = ar_retry_after_us(ar_send_asked_pause_us(x), end->due_in_us, d->retry_after_max_us);
-	plan_question(d, said_all, end);
+	plan_question(d, answered, end);
 	if (end->event == AR_EVENT_NOT_EXECUTED && end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = Max(end->ask_in_us, end->due_in_us);
 }

@@ -36,6 +36,14 @@ static ArStatement credit_statement = {
 	6, {UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
+/* Attempts with one key are one request to the provider: what it refuses, it refuses for all of them. */
+static ArStatement refused_statement = {
+	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'poll_rejected', state = 'rejected', standing = 'confirmed/rejected',"
+	" evidence = $2::jsonb FROM reconcile.action a WHERE a.action_id = $1 AND t.action_id = $1 AND t.state = 'outcome_unknown'"
+	" AND t.idempotency_key = a.idempotency_key",
+	2, {UUIDOID, TEXTOID}
+};
+
 /* Absence settles only attempts whose gate, by the window of this rule, was open when the question was asked. */
 static ArStatement absent_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'absent', state = 'safe_to_retry', standing = 'failed/pending',"
@@ -160,7 +168,7 @@ credit(const ArQuestion *question, const ArAnswer *answer, ArEvent event, ArStat
 static void
 settle_attempts(const ArQuestion *question, const ArAnswer *answer)
 {
-	Datum		values[2];
+	Datum		values[2] = {UUIDPGetDatum(&question->action_id), CStringGetTextDatum(answer->evidence)};
 
 	switch (answer->step)
 	{
@@ -172,11 +180,10 @@ settle_attempts(const ArQuestion *question, const ArAnswer *answer)
 			break;
 		case AR_STEP_REJECTED:
 			credit(question, answer, AR_EVENT_POLL_REJECTED, AR_REJECTED);
+			ar_statement_run(&refused_statement, values, NULL);
 			break;
 		case AR_STEP_ABSENT:
 			/* The judgement has seen to it that every gate was open. */
-			values[0] = UUIDPGetDatum(&question->action_id);
-			values[1] = CStringGetTextDatum(answer->evidence);
 			ar_statement_run(&absent_statement, values, NULL);
 			break;
 		default:

@@ -57,6 +57,7 @@ static const struct
 	{ACTION, "reconciling", "recover", "planned", "engine", "kept"},
 	{BOTH, "delivered", "poll_accepted", "succeeded", "engine", ""},
 	{BOTH, "delivered", "poll_rejected", "rejected", "engine", ""},
+	{ATTEMPT, "outcome_unknown", "poll_rejected", "rejected", "engine", ""},
 	{ACTION, "delivered", "overdue", "manual_review", "engine", ""},
 	{BOTH, "outcome_unknown", "found", "succeeded", "engine", ""},
 	{ACTION, "reconciling", "found", "succeeded", "engine", "off"},
