@@ -60,7 +60,6 @@ gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
 	facts->incomplete = seen->incomplete != NULL;
 	facts->matches = seen->matches;
 	facts->candidates = seen->candidates;
-	facts->candidate_is_unique = q->reading.unique;
 	facts->gone = seen->gone > 0 && seen->gone >= seen->matches + seen->candidates;
 	facts->unchanged = q->before_digest != NULL && seen->digest != NULL && strcmp(q->before_digest, seen->digest) == 0;
 	facts->canary_asked = inquiry->on_canary;
@@ -71,6 +70,8 @@ gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
 		seen->matches + seen->candidates == 0)
 		facts->shape_ok = false;
 	drop_owned(q, seen, facts);
+	/* Without an id nobody could tell that it has been credited already. */
+	facts->candidate_is_unique = q->reading.unique && seen->id_count > 0 && seen->ids[0] != NULL;
 }
 
 static int64

@@ -75,16 +75,21 @@ values_agree(Jsonb *object, const ArMatchRule *rule)
 	return true;
 }
 
+/* May ereport. */
 static bool
 is_of_our_time(Jsonb *object, const ArMatchRule *rule)
 {
-	char	   *created = text_at(object, rule->created_path);
+	char	   *created;
 	int64		at;
 
 	if (rule->created_path == NULL)
 		return true;
+	created = text_at(object, rule->created_path);
+	/* It may be ours: not the form that is expected, rather than not there. */
 	if (created == NULL)
-		return false;
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("an object without the time it was made")));
 	at = instant_us(created);
 	return at >= rule->since_us && at <= rule->until_us;
 }

@@ -35,7 +35,7 @@
 	"  NOT EXISTS (SELECT FROM reconcile.lookup_rule x WHERE x.operation = m.operation AND x.position > l.position" \
 	"   AND (x.kind <> 'replay_by_key' OR m.state = 'reconciling'))," \
 	"  m.state = 'delivered', m.state = 'succeeded', m.attempts = 0, coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
-	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("$3 + l.skew") "," \
+	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("least($3, t.last_gate_at) + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
 	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload), " BODY_MATCH("c") "," \
@@ -54,6 +54,8 @@
 	" JOIN reconcile.lookup_rule l ON l.operation = m.operation AND l.position = k.position" \
 	" LEFT JOIN LATERAL (SELECT max(x.gate_us - x.window_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ")" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_us, bool_or(x.state = 'rejected') AS one_refused," \
+	"  max(x.ended_at + (x.late_arrival_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ") * interval '1 microsecond')" \
+	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_at," \
 	"  min(x.dispatched_at) AS first_at, (array_agg(x.base_url ORDER BY x.number DESC))[1] AS base_url" \
 	"  FROM reconcile.attempt x WHERE x.action_id = m.action_id) t ON true" \
 	" CROSS JOIN LATERAL (SELECT coalesce(t.first_at, m.submitted_at) AS first_at) e" \

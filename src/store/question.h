@@ -91,7 +91,7 @@ typedef struct ArQuestion
 	ArMoment	asked;			/* upper clock */
 	int64		last_gate_us;	/* the last gate of an attempt that may have left, by this rule's window */
 	int64		since_us;		/* since 1970: earlier than that nothing of ours was made */
-	int64		until_us;
+	int64		until_us;		/* nor later than that: the last gate, or now */
 	int			negatives;
 	int			inconclusives;
 	int			replacements;
