@@ -26,7 +26,7 @@ BEGIN
 		WHERE s = 'action' OR f.n <= 12
 	LOOP
 		SELECT pg_temp.refusal(format($u$UPDATE reconcile.%I SET version = version + 1, event = %L, state = %L, standing = pg_temp.standing_of(%L) %s,
-				evidence = '{"dispatch": 1, "transfer": 1, "recovery": 1, "lookup": 1, "reason": 1, "not_after": 1}' WHERE %I = pg_temp.id(%s)$u$,
+				evidence = '{"dispatch": 1, "transfer": 1, "recovery": 1, "lookup": 1, "reason": 1, "not_after": 1, "event": 1, "decision": 1, "poll": 1, "dependency": 1}' WHERE %I = pg_temp.id(%s)$u$,
 			t.subject, t.event, t.to_state, t.to_state,
 			CASE t.subject WHEN 'action' THEN format(', queued = %L, due_at = %L', t.to_state = 'planned', '2026-01-02 03:04:05+00') END,
 			CASE t.subject WHEN 'action' THEN 'action_id' ELSE 'dispatch_id' END,

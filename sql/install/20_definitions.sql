@@ -94,6 +94,8 @@ CREATE TABLE reconcile.operation (
 	retry_pause_max interval NOT NULL DEFAULT '1 minute',
 	retry_after_max interval NOT NULL DEFAULT '10 minutes',
 	acceptance_max_age interval NOT NULL DEFAULT '7 days',
+	requires_approval boolean NOT NULL DEFAULT false,
+	approver_is_another boolean NOT NULL DEFAULT true,
 	example jsonb,
 	claims reconcile.tier,
 	CONSTRAINT operation_name CHECK (operation ~ '^[a-z][a-z0-9_.-]{0,62}$'),
@@ -145,6 +147,8 @@ COMMENT ON COLUMN reconcile.operation.key_replay IS
 	'What a repeated key is answered with: the stored_reply, the current_state of what was made, or by reattempt of work that had failed; NULL is unknown.';
 COMMENT ON COLUMN reconcile.operation.acceptance_max_age IS
 	'So long after an answer that promised a verdict the action goes to manual_review if there is none. Never a verdict by itself.';
+COMMENT ON COLUMN reconcile.operation.requires_approval IS 'Its actions are held until somebody releases them, naming the fingerprint that is approved.';
+COMMENT ON COLUMN reconcile.operation.approver_is_another IS 'Who has submitted an action cannot approve it.';
 COMMENT ON COLUMN reconcile.operation.example IS 'A payload for preview(), measure_window() and self_test().';
 COMMENT ON COLUMN reconcile.operation.claims IS 'The tier that the author of the definition claims; a definition that does not bear it is refused.';
 COMMENT ON COLUMN reconcile.operation.body_template IS 'Text body with {client_reference} and {payload key}; NULL sends the payload as JSON.';

@@ -9,6 +9,10 @@ CREATE TABLE reconcile.action (
 	deliberate_repeat boolean NOT NULL DEFAULT false,
 	not_before timestamptz,
 	not_after timestamptz,
+	priority smallint NOT NULL DEFAULT 0,
+	ordering_key text COLLATE "C",
+	after_failure boolean NOT NULL DEFAULT false,
+	depends_on uuid[],
 	provider text COLLATE "C" NOT NULL,
 	submitter name NOT NULL,
 	submitted_at timestamptz NOT NULL,
@@ -17,6 +21,11 @@ CREATE TABLE reconcile.action (
 	state reconcile.state NOT NULL,
 	standing reconcile.standing NOT NULL,
 	queued boolean NOT NULL,
+	waits boolean NOT NULL DEFAULT false,
+	held boolean NOT NULL DEFAULT false,
+	held_because text,
+	approved_by name,
+	redacted_at timestamptz,
 	attempts integer NOT NULL DEFAULT 0,
 	dispatch_id uuid,
 	artifact_id text,
@@ -53,6 +62,8 @@ CREATE TABLE reconcile.action (
 	CONSTRAINT action_chain CHECK (octet_length(chain_head) = 32),
 	CONSTRAINT action_planned_is_due CHECK (state <> 'planned' OR (due_at IS NOT NULL AND queued)),
 	CONSTRAINT action_queue CHECK (NOT queued OR state IN ('planned', 'reconciling')),
+	CONSTRAINT action_priority CHECK (priority BETWEEN -2 AND 2),
+	CONSTRAINT action_held CHECK (held = (held_because IS NOT NULL)),
 	CONSTRAINT action_drill CHECK (drill IN ('probe', 'answer_lost', 'request_lost'))
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_limit = 2000);
 -- What a caller may say is checked once, by the guard of the insert; these hold for every version of the row.
@@ -62,6 +73,17 @@ COMMENT ON COLUMN reconcile.action.intent_key IS 'The caller''s name for the int
 COMMENT ON COLUMN reconcile.action.client_reference IS 'What the provider can be asked for; unique per provider, the same for all attempts.';
 COMMENT ON COLUMN reconcile.action.deliberate_repeat IS 'The caller says that this really is a further, equal effect.';
 COMMENT ON COLUMN reconcile.action.not_after IS 'Not sent after this instant. What may already have happened never expires.';
+COMMENT ON COLUMN reconcile.action.priority IS 'From -2 to 2: of what is due at a provider, the higher goes first.';
+COMMENT ON COLUMN reconcile.action.ordering_key IS
+	'Actions of one submitter with the same key go out one after another, in the order of their ids, each only when the one before is settled.';
+COMMENT ON COLUMN reconcile.action.after_failure IS 'It may go even if the action before it with the same ordering_key has FAILED.';
+COMMENT ON COLUMN reconcile.action.depends_on IS
+	'Actions that must have succeeded first; {depends_on.1.artifact_id} stands for the artifact id of the first of them.';
+COMMENT ON COLUMN reconcile.action.waits IS 'It is not its turn yet: another action comes first.';
+COMMENT ON COLUMN reconcile.action.held IS 'Queued, but not sent before release().';
+COMMENT ON COLUMN reconcile.action.held_because IS 'Why.';
+COMMENT ON COLUMN reconcile.action.approved_by IS 'Who approved it, where the operation or the submission asked for approval.';
+COMMENT ON COLUMN reconcile.action.redacted_at IS 'When payload and bodies were removed; see redact().';
 COMMENT ON COLUMN reconcile.action.submitter IS 'The session user who recorded the action.';
 COMMENT ON COLUMN reconcile.action.queued IS 'An attempt will go out by itself.';
 COMMENT ON COLUMN reconcile.action.gate_us IS 'When the provider may next be asked, on the logical clock of this database, microseconds.';
@@ -92,8 +114,11 @@ CREATE UNIQUE INDEX action_unresolved_intent ON reconcile.action (fingerprint, o
 CREATE INDEX action_absent_intent ON reconcile.action (fingerprint, operation, submitter)
 	WHERE intent_key IS NULL AND NOT deliberate_repeat AND state = 'safe_to_retry';
 -- Everything the engine still has to do with; small, whatever the table holds.
-CREATE INDEX action_open ON reconcile.action (provider, state, due_at, action_id)
+CREATE INDEX action_open ON reconcile.action (provider, state, waits, held, priority, due_at, action_id)
 	WHERE state IN ('planned', 'submitted', 'reconciling');
+-- Who waits for whom; the one before is found among all of a key.
+CREATE INDEX action_waiting ON reconcile.action (submitter, ordering_key, action_id) WHERE state = 'planned' AND waits;
+CREATE INDEX action_ordering ON reconcile.action (submitter, ordering_key, action_id) WHERE ordering_key IS NOT NULL;
 CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;
 CREATE INDEX action_gate ON reconcile.action (gate_us)
 	WHERE state IN ('outcome_unknown', 'delivered', 'succeeded') AND gate_us IS NOT NULL;
@@ -172,6 +197,44 @@ COMMENT ON COLUMN reconcile.lookup.asked_us IS 'When it was asked, on the logica
 COMMENT ON COLUMN reconcile.lookup.result IS 'found, absent (one valid negative), inconclusive, ambiguous, or lost: the engine that asked is gone.';
 CREATE INDEX lookup_of_action ON reconcile.lookup (action_id, asked_at);
 CREATE INDEX lookup_open ON reconcile.lookup (action_id) WHERE answered_at IS NULL;
+
+CREATE TABLE reconcile.inbox (
+	inbox_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	provider text COLLATE "C" NOT NULL,
+	event_id text COLLATE "C",
+	says text NOT NULL,
+	reference text COLLATE "C",
+	artifact_id text COLLATE "C",
+	occurred_at timestamptz,
+	received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+	sender name NOT NULL DEFAULT session_user,
+	evidence jsonb NOT NULL,
+	action_id uuid,
+	applied_at timestamptz,
+	result text,
+	CONSTRAINT inbox_event_id CHECK (event_id ~ '[^[:space:]]' AND octet_length(event_id) <= 500),
+	CONSTRAINT inbox_says CHECK (says IN ('executed', 'accepted', 'rejected', 'ignored')),
+	CONSTRAINT inbox_about_something CHECK (says = 'ignored' OR num_nonnulls(reference, artifact_id) > 0),
+	CONSTRAINT inbox_result CHECK (result IN ('applied', 'known', 'older', 'contradiction', 'ignored')),
+	CONSTRAINT inbox_applied CHECK ((applied_at IS NULL) = (result IS NULL))
+);
+COMMENT ON TABLE reconcile.inbox IS
+	'Everything that was said about actions without being asked for: stored first, applied when its action is free. What matches no action is kept, and applied when the action appears.';
+COMMENT ON COLUMN reconcile.inbox.event_id IS 'The provider''s id of the event: the same one is stored once.';
+COMMENT ON COLUMN reconcile.inbox.says IS 'executed: the provider has it; accepted, rejected: its verdict; ignored: nothing about an outcome.';
+COMMENT ON COLUMN reconcile.inbox.reference IS 'The client reference that it is about.';
+COMMENT ON COLUMN reconcile.inbox.artifact_id IS 'The provider''s id of the object.';
+COMMENT ON COLUMN reconcile.inbox.occurred_at IS 'When it happened, by the provider''s word.';
+COMMENT ON COLUMN reconcile.inbox.sender IS 'The session user who brought it.';
+COMMENT ON COLUMN reconcile.inbox.action_id IS 'The action that it is about; NULL as long as there is none.';
+COMMENT ON COLUMN reconcile.inbox.result IS
+	'applied: it changed something; known: it said nothing new; older: newer facts stood against it; contradiction: it speaks against a verdict, see incident; ignored.';
+COMMENT ON SEQUENCE reconcile.inbox_inbox_id_seq IS 'Numbers what comes in.';
+CREATE UNIQUE INDEX inbox_event ON reconcile.inbox (provider, event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX inbox_unapplied ON reconcile.inbox (action_id, inbox_id) WHERE applied_at IS NULL;
+CREATE INDEX inbox_unmatched_reference ON reconcile.inbox (provider, reference) WHERE action_id IS NULL AND applied_at IS NULL;
+CREATE INDEX inbox_unmatched_artifact ON reconcile.inbox (provider, artifact_id) WHERE action_id IS NULL AND applied_at IS NULL;
+CREATE INDEX inbox_of_action ON reconcile.inbox (action_id) WHERE action_id IS NOT NULL;
 
 CREATE TABLE reconcile.incident (
 	incident_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -15,15 +15,15 @@ CREATE FUNCTION reconcile.render_json(payload jsonb, reference_path text[], clie
 COMMENT ON FUNCTION reconcile.render_json(jsonb, text[], text) IS 'The payload with the client reference written into it. Error 22023 if there is no place for it.';
 
 CREATE FUNCTION reconcile.render_request(op reconcile.operation, client_reference text, payload jsonb, idempotency_key text DEFAULT NULL,
-		OUT path text, OUT headers text[], OUT body text)
+		extra jsonb DEFAULT NULL, OUT path text, OUT headers text[], OUT body text)
 	AS 'MODULE_PATHNAME', 'ar_render_request' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-COMMENT ON FUNCTION reconcile.render_request(reconcile.operation, text, jsonb, text) IS
+COMMENT ON FUNCTION reconcile.render_request(reconcile.operation, text, jsonb, text, jsonb) IS
 	'The path, headers (name, value, name, value, ...) and body of the request that an action makes. {credential} in a header stays as it is. NULL if operation, reference or payload are. Error 22023 with a hint if it cannot be made, also where it holds a key and the key is NULL.';
 
 CREATE FUNCTION reconcile.try_render_request(op reconcile.operation, client_reference text, payload jsonb, idempotency_key text DEFAULT NULL,
-		OUT path text, OUT headers text[], OUT body text)
+		extra jsonb DEFAULT NULL, OUT path text, OUT headers text[], OUT body text)
 	AS 'MODULE_PATHNAME', 'ar_try_render_request' LANGUAGE C IMMUTABLE;
-COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb, text) IS
+COMMENT ON FUNCTION reconcile.try_render_request(reconcile.operation, text, jsonb, text, jsonb) IS
 	'render_request() for the engine: all NULL where that would be an error, so that one action cannot hold up the others.';
 
 CREATE FUNCTION reconcile.render_question(path text, headers jsonb, body jsonb, client_reference text, payload jsonb, idempotency_key text, extra jsonb,

@@ -1,6 +1,11 @@
 -- Triggers: what is filled in, what is refused, what is put into the history.
 -- All ENABLE ALWAYS, so that session_replication_role cannot switch them off.
 
+CREATE FUNCTION reconcile.may_see(submitter name) RETURNS boolean
+	LANGUAGE sql STABLE STRICT PARALLEL SAFE AS
+	$$ SELECT submitter OPERATOR(pg_catalog.=) session_user OR pg_catalog.pg_has_role(session_user, 'reconcile_reader', 'MEMBER') $$;
+COMMENT ON FUNCTION reconcile.may_see(name) IS 'A submitter sees its own actions; readers, operators and admins see all.';
+
 CREATE FUNCTION reconcile.installation_prefix() RETURNS text
 	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -39,6 +44,22 @@ END $$;
 COMMENT ON FUNCTION reconcile.caller_reference(reconcile.operation, text) IS
 	'A caller''s own reference as it goes out: with the installation''s prefix, unless the operation takes it for globally unique. Error 22023 if the provider cannot keep it.';
 
+CREATE FUNCTION reconcile.dependencies_stand(depends_on uuid[]) RETURNS text
+	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE WHEN count(*) FILTER (WHERE a.state IN ('rejected', 'cancelled', 'expired', 'abandoned')) > 0 THEN 'FAILED'
+		WHEN count(*) FILTER (WHERE a.state = 'succeeded') = cardinality($1) THEN 'CONFIRMED' ELSE 'DENIED_UNRESOLVED' END
+	  FROM reconcile.action a WHERE a.action_id = ANY ($1) $$;
+COMMENT ON FUNCTION reconcile.dependencies_stand(uuid[]) IS
+	'CONFIRMED if all of these actions have succeeded, FAILED if one of them never will, otherwise DENIED_UNRESOLVED: one that is safe_to_retry may still be replaced.';
+
+CREATE FUNCTION reconcile.dependency_values(depends_on uuid[], sample text DEFAULT NULL) RETURNS jsonb
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT jsonb_build_object('depends_on', jsonb_object_agg(d.place, jsonb_build_object('artifact_id', coalesce(a.artifact_id, $2),
+		'client_reference', a.client_reference)))
+	  FROM unnest($1) WITH ORDINALITY AS d(action_id, place) JOIN reconcile.action a ON a.action_id = d.action_id $$;
+COMMENT ON FUNCTION reconcile.dependency_values(uuid[], text) IS
+	'What a request may name of the actions it depends on: {depends_on.1.artifact_id}, {depends_on.1.client_reference}; the sample stands for an id that is not known yet.';
+
 CREATE FUNCTION reconcile.action_prepare() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -68,6 +89,18 @@ BEGIN
 		NEW.idempotency_key := CASE op.key_format WHEN 'reference' THEN NEW.client_reference
 			ELSE reconcile.make_identifier(NEW.action_id, 0, op.key_format) END;
 	END IF;
+	IF NEW.depends_on IS NOT NULL AND (cardinality(NEW.depends_on) = 0 OR cardinality(NEW.depends_on) <>
+			(SELECT count(DISTINCT a.action_id) FROM reconcile.action a WHERE a.action_id = ANY (NEW.depends_on) AND reconcile.may_see(a.submitter))) THEN
+		RAISE EXCEPTION 'depends_on of an action names actions that do not exist, or are not yours, or one of them twice'
+			USING ERRCODE = '22023', HINT = 'Give the action_ids that submit() has returned.';
+	END IF;
+	IF NEW.ordering_key !~ '[^[:space:]]' OR octet_length(NEW.ordering_key) > 255 THEN
+		RAISE EXCEPTION 'ordering_key of an action is blank or too long'
+			USING ERRCODE = '22023', HINT = 'Use up to 255 bytes, or leave it out.';
+	END IF;
+	NEW.waits := NEW.ordering_key IS NOT NULL OR NEW.depends_on IS NOT NULL;
+	NEW.held := NEW.held OR op.requires_approval;
+	NEW.held_because := CASE WHEN op.requires_approval THEN 'it waits for approval' WHEN NEW.held THEN coalesce(NEW.held_because, 'it waits for approval') END;
 	-- What a lost delete or update has done can only be told by who knows what was there before.
 	IF op.effect <> 'create' AND EXISTS (SELECT FROM reconcile.lookup_rule l
 			WHERE l.operation = op.operation AND l.kind <> 'replay_by_key' AND l.absence_proves) THEN
@@ -86,7 +119,8 @@ BEGIN
 		END IF;
 	END IF;
 	-- Everything that could make the request impossible is refused now, with the caller's words still there.
-	PERFORM reconcile.render_request(op, NEW.client_reference, NEW.payload, NEW.idempotency_key);
+	PERFORM reconcile.render_request(op, NEW.client_reference, NEW.payload, NEW.idempotency_key,
+		CASE WHEN NEW.depends_on IS NOT NULL THEN reconcile.dependency_values(NEW.depends_on, 'id') END);
 	RETURN NEW;
 END $$;
 COMMENT ON FUNCTION reconcile.action_prepare() IS 'Trigger: fills in what follows from the operation, and refuses an action whose request could not be made.';
@@ -111,6 +145,10 @@ BEGIN
 			n.standing, n.evidence, n.actor, n.transaction, ''::bytea, n.chain_head
 	  FROM new_rows n
 	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
+	-- What was said about it before it was there; only by somebody who may.
+	UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n
+	 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider AND i.reference = n.client_reference
+	   AND (i.sender = n.submitter OR pg_has_role(i.sender, 'reconcile_operator', 'MEMBER'));
 	PERFORM reconcile.wake();
 	RETURN NULL;
 END $$;

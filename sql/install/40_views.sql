@@ -28,11 +28,6 @@ CREATE FUNCTION reconcile.advice(state reconcile.state) RETURNS text
 	END $$;
 COMMENT ON FUNCTION reconcile.advice(reconcile.state) IS 'What a caller, human or model, may do about an action in this state.';
 
-CREATE FUNCTION reconcile.may_see(submitter name) RETURNS boolean
-	LANGUAGE sql STABLE STRICT PARALLEL SAFE AS
-	$$ SELECT submitter OPERATOR(pg_catalog.=) session_user OR pg_catalog.pg_has_role(session_user, 'reconcile_reader', 'MEMBER') $$;
-COMMENT ON FUNCTION reconcile.may_see(name) IS 'A submitter sees its own actions; readers, operators and admins see all.';
-
 CREATE VIEW reconcile.action_status WITH (security_barrier) AS
 	SELECT a.action_id, a.operation, a.provider, a.client_reference, a.intent_key, a.submitter, a.state,
 		reconcile.delivery(a.standing) AS delivery,

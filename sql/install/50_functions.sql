@@ -1,8 +1,9 @@
 -- What applications and operators call.
 
 CREATE FUNCTION reconcile.submit(operation text, payload jsonb, intent_key text DEFAULT NULL, client_reference text DEFAULT NULL,
-		not_before timestamptz DEFAULT NULL, not_after timestamptz DEFAULT NULL,
-		on_duplicate text DEFAULT 'join')
+		not_before timestamptz DEFAULT NULL, not_after timestamptz DEFAULT NULL, priority integer DEFAULT 0,
+		ordering_key text DEFAULT NULL, depends_on uuid[] DEFAULT NULL, on_duplicate text DEFAULT 'join',
+		after_failure boolean DEFAULT false, hold boolean DEFAULT false)
 	RETURNS TABLE (action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text,
 		next_step_at timestamptz, fingerprint reconcile.intent_fingerprint, reference text)
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET action_reconcile.joining = 'on' AS $$
@@ -13,8 +14,8 @@ DECLARE
 	wanted reconcile.intent_fingerprint;
 	made uuid;
 BEGIN
-	IF $7 IS NULL OR $7 NOT IN ('join', 'new') THEN
-		RAISE EXCEPTION 'on_duplicate must be join or new, not "%"', $7
+	IF $10 IS NULL OR $10 NOT IN ('join', 'new') THEN
+		RAISE EXCEPTION 'on_duplicate must be join or new, not "%"', $10
 			USING ERRCODE = '22023', HINT = 'join returns the unresolved action with the same intent; new records a deliberate repetition.';
 	END IF;
 	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = $1;
@@ -35,7 +36,7 @@ BEGIN
 					DETAIL = format('That action has the fingerprint %s, this call %s.', found_action.fingerprint, wanted),
 					HINT = 'A changed payload is a new intent and needs a key of its own.';
 			END IF;
-		ELSIF $7 = 'join' THEN
+		ELSIF $10 = 'join' THEN
 			SELECT * INTO found_action FROM reconcile.action a
 			 WHERE a.fingerprint OPERATOR(reconcile.=) wanted AND a.operation = $1 AND a.submitter = session_user
 			   AND a.intent_key IS NULL AND NOT a.deliberate_repeat
@@ -64,8 +65,9 @@ BEGIN
 			RETURN;
 		END IF;
 
-		INSERT INTO reconcile.action AS a (operation, payload, intent_key, client_reference, not_before, not_after, deliberate_repeat)
-			VALUES ($1, $2, $3, $4, $5, $6, $7 = 'new')
+		INSERT INTO reconcile.action AS a (operation, payload, intent_key, client_reference, not_before, not_after, deliberate_repeat,
+				priority, ordering_key, depends_on, after_failure, held)
+			VALUES ($1, $2, $3, $4, $5, $6, $10 = 'new', coalesce($7, 0), $8, $9, coalesce($11, false), coalesce($12, false))
 			ON CONFLICT DO NOTHING RETURNING a.action_id INTO made;
 		IF made IS NOT NULL THEN
 			RETURN QUERY SELECT s.action_id, s.state, s.status, false, s.advice, s.next_step_at, s.fingerprint, s.client_reference
@@ -80,8 +82,8 @@ BEGIN
 	RAISE EXCEPTION 'the intent could not be recorded: equal ones keep coming and going'
 		USING ERRCODE = 'serialization_failure', HINT = 'Submit it again.';
 END $$;
-COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) IS
-	'Record an intent. The action with the same intent_key, or without a key the unresolved one with the same fingerprint, comes back instead of a second one (joined); one that was proven not to have happened is queued again; on_duplicate => new records a deliberate repetition. Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
+COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, integer, text, uuid[], text, boolean, boolean) IS
+	'Record an intent. The action with the same intent_key, or without a key the unresolved one with the same fingerprint, comes back instead of a second one (joined); one that was proven not to have happened is queued again; on_duplicate => new records a deliberate repetition. priority is from -2 to 2; actions with one ordering_key go out one after another; depends_on are actions that must have succeeded; hold keeps it back until release(). Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
 
 CREATE FUNCTION reconcile.person_step(action_id uuid, event text, allowed reconcile.state[], target reconcile.state, reason text)
 	RETURNS reconcile.state
@@ -112,7 +114,7 @@ BEGIN
 	   SET version = x.version + 1, event = $2, state = $4, attempt_number = NULL,
 		standing = CASE WHEN $4 IN ('planned', 'outcome_unknown') THEN 'pending/pending'::reconcile.standing
 			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
-		queued = ($4 = 'planned'), due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
+		queued = ($4 = 'planned'), waits = false, held = false, held_because = NULL, lookup_position = 0, due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
 		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
 			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
 		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $5)

@@ -40,7 +40,7 @@ GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name),
 
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
 	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
-	reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
+	reconcile.inbox, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
 	reconcile.provider_grade TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.capabilities(reconcile.operation), reconcile.missing_for(reconcile.tier, reconcile.operation),
 	reconcile.query_surface(reconcile.operation), reconcile.on_lost_answer(reconcile.operation) TO reconcile_reader;
@@ -48,7 +48,8 @@ GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), re
 	reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state, reconcile.standing, jsonb, text, bytea)
 	TO reconcile_reader;
 
-GRANT INSERT (action_id, operation, payload, intent_key, client_reference, deliberate_repeat, not_before, not_after)
+GRANT INSERT (action_id, operation, payload, intent_key, client_reference, deliberate_repeat, not_before, not_after,
+	priority, ordering_key, after_failure, depends_on)
 	ON reconcile.action TO reconcile_submitter;
 -- For INSERT ... RETURNING action_id. Row security hides the rows of others; the extension's own functions are above it.
 GRANT SELECT (action_id) ON reconcile.action TO reconcile_submitter;
@@ -56,7 +57,7 @@ ALTER TABLE reconcile.action ENABLE ROW LEVEL SECURITY;
 CREATE POLICY action_visible ON reconcile.action FOR SELECT USING (reconcile.may_see(submitter));
 CREATE POLICY action_insert ON reconcile.action FOR INSERT WITH CHECK (submitter = session_user);
 GRANT EXECUTE ON FUNCTION reconcile.new_action_id(),
-	reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, text) TO reconcile_submitter;
+	reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, integer, text, uuid[], text, boolean, boolean) TO reconcile_submitter;
 
 GRANT EXECUTE ON FUNCTION reconcile.cancel(uuid, text), reconcile.replace(uuid, text), reconcile.look_up_now(uuid, text),
 	reconcile.person_step(uuid, text, reconcile.state[], reconcile.state, text),
@@ -75,6 +76,8 @@ GRANT EXECUTE ON FUNCTION reconcile.adopt_profile(text, jsonb, text), reconcile.
 	reconcile.apply_rules(text, jsonb), reconcile.apply_facts(text, jsonb),
 	reconcile.check_definition(reconcile.operation), reconcile.check_key(reconcile.operation), reconcile.check_rules(reconcile.operation),
 	reconcile.refuse_definition(text, text, text) TO reconcile_admin;
+
+GRANT EXECUTE ON FUNCTION reconcile.confirm(text, text, jsonb, text, text, timestamptz), reconcile.verdict(text, text, jsonb, text, text, timestamptz) TO reconcile_submitter, reconcile_operator;
 
 -- Measuring and rehearsing: an admin's; what they found is for readers.
 GRANT SELECT ON reconcile.window_report, reconcile.window_violation, reconcile.self_test_result TO reconcile_reader;

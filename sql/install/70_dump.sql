@@ -14,6 +14,8 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history_default', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.joined_submission', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.inbox', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.inbox_inbox_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.incident', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.incident_incident_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.window_sample', '');

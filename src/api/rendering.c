@@ -251,6 +251,7 @@ read_request_arguments(FunctionCallInfo fcinfo, Rendering *rendering)
 	rendering->values.client_reference = argument_text(fcinfo, 1);
 	rendering->values.payload = argument_jsonb(fcinfo, 2);
 	rendering->values.idempotency_key = argument_text(fcinfo, 3);
+	rendering->values.extra = argument_jsonb(fcinfo, 4);
 	return true;
 }
 

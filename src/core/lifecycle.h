@@ -61,10 +61,18 @@ typedef enum ArEvent
 	AR_EVENT_LOOK_UP_NOW,		/* a person asks for another round of lookups */
 	AR_EVENT_REPLACE,
 	AR_EVENT_CANCEL,
-	AR_EVENT_EXPIRE
+	AR_EVENT_EXPIRE,
+	AR_EVENT_DEPENDENCY_FAILED,	/* what it waited for did not happen */
+	AR_EVENT_HOLD,				/* queued, but not to be sent before a release */
+	AR_EVENT_RELEASE,
+	AR_EVENT_CONFIRM,			/* the provider said, unasked, that it has happened */
+	AR_EVENT_REFUSE,			/* or that it has refused it */
+	AR_EVENT_RESOLVE,			/* a person knows what happened */
+	AR_EVENT_ABANDON,			/* given up after proof that it did not happen */
+	AR_EVENT_REDACT				/* payload and bodies are removed */
 } ArEvent;
 
-#define AR_EVENT_COUNT (AR_EVENT_EXPIRE + 1)
+#define AR_EVENT_COUNT (AR_EVENT_REDACT + 1)
 
 /* Whose life a row describes; a row may serve both. */
 #define AR_OF_ACTION	1

@@ -191,6 +191,17 @@ choose_before_send(const ArErrand *errand, ArAnswer *answer)
 	}
 }
 
+/* Nothing follows for the action, but two objects are an incident. */
+static void
+choose_for_duplicates(const ArErrand *errand, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+	bool		again = answer->result == AR_LOOKUP_INCONCLUSIVE && q->inconclusives + 1 < q->max_inconclusive;
+
+	answer->step = AR_STEP_PENDING;
+	answer->pause_us = again ? pause_before_asking_again(errand) : -1;
+}
+
 static void
 choose_when_visible(const ArQuestion *q, ArAnswer *answer)
 {
@@ -290,6 +301,9 @@ describe_lookup(const ArErrand *errand, ArAnswer *answer)
 			break;
 		case AR_ASK_WHEN_VISIBLE:
 			choose_when_visible(q, answer);
+			break;
+		case AR_ASK_FOR_DUPLICATES:
+			choose_for_duplicates(errand, answer);
 			break;
 		default:
 			choose_what_happened(errand, facts.canary_found, answer);

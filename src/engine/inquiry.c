@@ -310,7 +310,8 @@ page_follows(ArErrand *errand, ArFindings *all, const ArFindings *page, const Ar
 	const char *problem;
 	bool		follows;
 
-	if (r->paging == NULL || strcmp(r->paging, "none") == 0 || !page->shape_ok || all->matches + all->candidates > 0)
+	if (r->paging == NULL || strcmp(r->paging, "none") == 0 || !page->shape_ok ||
+		(all->matches + all->candidates > 0 && errand->question->kind != AR_ASK_FOR_DUPLICATES))
 		return false;
 	follows = next_place(errand, all, page, match, &place, &problem);
 	if (follows && all->pages >= r->max_pages)

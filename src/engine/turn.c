@@ -203,6 +203,8 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (asking && engine->recovery_left)
 		recover(engine, engine->epoch);
 	engine->look_at_everything = false;
+	if (asking)
+		ar_store_let_go();
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
 	{

@@ -34,7 +34,7 @@
 	" SELECT k.lookup_id, m.action_id, m.version, m.operation, m.provider, m.client_reference, l.position," \
 	"  NOT EXISTS (SELECT FROM reconcile.lookup_rule x WHERE x.operation = m.operation AND x.position > l.position" \
 	"   AND (x.kind <> 'replay_by_key' OR m.state = 'reconciling'))," \
-	"  m.state = 'delivered', m.state = 'succeeded', m.attempts = 0, coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
+	"  m.state = 'delivered', CASE m.state WHEN 'succeeded' THEN coalesce(m.drill = 'probe', false) END, m.attempts = 0, coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
 	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("least($3, t.last_gate_at) + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
@@ -107,7 +107,7 @@ static ArStatement ask_again_statement = {
 	" SELECT a.action_id, l.position FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
 	" CROSS JOIN LATERAL (SELECT x.position FROM reconcile.lookup_rule x WHERE x.operation = a.operation"
 	"  AND x.kind <> 'replay_by_key' AND x.absence_proves ORDER BY x.position LIMIT 1) l"
-	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
+	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND NOT a.waits AND NOT a.held AND a.due_at <= $3 AND p.paused_at IS NULL"
 	"  AND (a.not_after IS NULL OR a.not_after > $3)"
 	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $5 AND coalesce($6 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"
 	"       AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds')"
@@ -210,6 +210,15 @@ read_before(uint64 row, int column)
 	return *existed == 't' ? AR_BEFORE_THERE : AR_BEFORE_NOT_THERE;
 }
 
+/* Of a success it is asked whether a probe shows, or whether there are two; otherwise, what happened. */
+static ArQuestionKind
+read_kind(const char *is_probe)
+{
+	if (is_probe == NULL)
+		return AR_ASK_WHAT_HAPPENED;
+	return *is_probe == 't' ? AR_ASK_WHEN_VISIBLE : AR_ASK_FOR_DUPLICATES;
+}
+
 #define FIRST_REQUEST_COLUMN	22
 #define FIRST_READING_COLUMN	50
 
@@ -222,7 +231,7 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	char	   *effect = ar_result_text(row, 13);
 
 	q->context = context;
-	q->kind = before_send ? AR_ASK_BEFORE_SEND : ar_result_bool(row, 10) ? AR_ASK_WHEN_VISIBLE : AR_ASK_WHAT_HAPPENED;
+	q->kind = before_send ? AR_ASK_BEFORE_SEND : read_kind(ar_result_text(row, 10));
 	q->asked_us = asked_us;
 	q->asked = asked;
 	ar_result_uuid(row, 1, &q->lookup_id);

@@ -20,6 +20,9 @@ static ArStatement check_statement = {
 	" WHEN a.state <> 'submitted' OR a.dispatch_id <> $2 OR a.version <> $3 THEN 'the action has moved on'"
 	" WHEN (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL THEN 'the provider is paused'"
 	" WHEN a.not_after <= $4 THEN 'its time has passed'"
+	" WHEN a.held THEN 'it is held'"
+	" WHEN EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id = a.action_id AND i.applied_at IS NULL)"
+	"  THEN 'something was said about it that has not been applied yet'"
 	" WHEN (SELECT m.epoch FROM reconcile.arming m WHERE m.only_row) IS DISTINCT FROM $5 THEN 'this database is not armed'"
 	" END"
 	" FROM reconcile.action a WHERE a.action_id = $1",
@@ -73,7 +76,7 @@ static ArStatement expire_statement = {
 	" SELECT action_id FROM reconcile.action WHERE state = 'planned' AND not_after <= $1"
 	" ORDER BY not_after LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED)"
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'expire', state = 'expired',"
-	"  standing = 'failed/pending', queued = false, attempt_number = NULL,"
+	"  standing = 'failed/pending', queued = false, held = false, held_because = NULL, attempt_number = NULL,"
 	"  evidence = jsonb_build_object('not_after', a.not_after)"
 	" FROM late WHERE a.action_id = late.action_id"
 	" RETURNING pg_notify('reconcile', json_build_object('action_id', a.action_id, 'state', a.state, 'status', 'FAILED')::text)",
@@ -87,4 +90,54 @@ ar_store_expire(void)
 
 	values[0] = TimestampTzGetDatum(ar_wall_now());
 	return (int) ar_statement_run(&expire_statement, values, NULL);
+}
+
+/*
+ * Whose turn has come: of each ordering key the first that waits, if the one
+ * before is settled well enough; and everything else whose dependencies have
+ * succeeded.
+ */
+static ArStatement turn_statement = {
+	"WITH waiting AS ("
+	" SELECT a.action_id, a.ordering_key, a.submitter, a.after_failure, a.depends_on,"
+	"  row_number() OVER (PARTITION BY a.submitter, coalesce(a.ordering_key, a.action_id::text) ORDER BY a.action_id) AS place"
+	" FROM reconcile.action a WHERE a.state = 'planned' AND a.waits"
+	"), free AS ("
+	" SELECT a.action_id FROM reconcile.action a WHERE a.action_id = ANY (ARRAY(SELECT w.action_id FROM waiting w"
+	"  LEFT JOIN LATERAL (SELECT b.standing FROM reconcile.action b WHERE w.ordering_key IS NOT NULL AND b.submitter = w.submitter"
+	"   AND b.ordering_key = w.ordering_key AND b.action_id < w.action_id ORDER BY b.action_id DESC LIMIT 1) b ON true"
+	"  WHERE w.place = 1 AND coalesce(reconcile.resolved_status(b.standing), 'CONFIRMED') = ANY (CASE WHEN w.after_failure"
+	"    THEN '{CONFIRMED,FAILED}'::reconcile.status[] ELSE '{CONFIRMED}' END)"
+	"   AND (w.depends_on IS NULL OR reconcile.dependencies_stand(w.depends_on) = 'CONFIRMED')))"
+	" FOR NO KEY UPDATE SKIP LOCKED)"
+	" UPDATE reconcile.action a SET waits = false FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))",
+	0, {0}
+};
+
+/* What can no longer come true: it is withdrawn, with the reason. */
+static ArStatement hopeless_statement = {
+	"WITH hopeless AS ("
+	" SELECT a.action_id FROM reconcile.action a WHERE a.state = 'planned' AND a.waits AND a.depends_on IS NOT NULL AND a.attempts = 0"
+	"  AND reconcile.dependencies_stand(a.depends_on) = 'FAILED' FOR NO KEY UPDATE SKIP LOCKED)"
+	" UPDATE reconcile.action a SET version = a.version + 1, event = 'dependency_failed', state = 'cancelled', standing = 'failed/pending',"
+	"  queued = false, waits = false, held = false, held_because = NULL, attempt_number = NULL,"
+	"  evidence = jsonb_build_object('dependency', to_jsonb(a.depends_on))"
+	" FROM hopeless h WHERE a.action_id = h.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM hopeless))"
+	" RETURNING pg_notify('reconcile', json_build_object('action_id', a.action_id, 'state', a.state, 'status', 'FAILED')::text)",
+	0, {0}
+};
+
+static ArStatement inbox_statement = {
+	"SELECT reconcile.apply_inbox_row(w.inbox_id) FROM (SELECT i.inbox_id FROM reconcile.inbox i JOIN reconcile.action a ON a.action_id = i.action_id"
+	" WHERE i.applied_at IS NULL AND i.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.inbox x WHERE x.applied_at IS NULL AND x.action_id IS NOT NULL))"
+	"  AND a.state <> 'submitted' ORDER BY i.inbox_id LIMIT 200) w",
+	0, {0}
+};
+
+void
+ar_store_let_go(void)
+{
+	ar_statement_run(&inbox_statement, NULL, NULL);
+	ar_statement_run(&turn_statement, NULL, NULL);
+	ar_statement_run(&hopeless_statement, NULL, NULL);
 }

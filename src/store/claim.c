@@ -14,7 +14,7 @@
 
 /* What a claim needs to know of an action. */
 #define CLAIMED_COLUMNS \
-	"a.action_id, a.operation, a.provider, a.client_reference, a.payload, a.attempts, a.looked_at, a.inconclusives," \
+	"a.action_id, a.operation, a.provider, a.client_reference, a.payload, a.depends_on, a.attempts, a.looked_at, a.inconclusives," \
 	" a.idempotency_key, a.key_generation, a.key_first_at, a.key_first_boot_us, a.key_first_boot"
 
 /*
@@ -30,16 +30,16 @@
 	" SELECT d.*, 0 AS rule_position" \
 	" FROM reconcile.provider p" \
 	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider" \
-	" CROSS JOIN LATERAL (" \
+	" CROSS JOIN LATERAL (SELECT q.* FROM generate_series(2, -2, -1) AS s(priority) CROSS JOIN LATERAL (" \
 	"  SELECT " CLAIMED_COLUMNS " FROM reconcile.action a" \
-	"  WHERE a.provider = p.provider AND a.state = 'planned' AND a.due_at <= $3" \
+	"  WHERE a.provider = p.provider AND a.state = 'planned' AND NOT a.waits AND NOT a.held AND a.priority = s.priority AND a.due_at <= $3" \
 	"   AND (a.not_after IS NULL OR a.not_after > $3)" \
 	"   AND (a.looked_at IS NULL OR (a.looked_lifetime = $6 AND $7 - a.looked_boot_us BETWEEN 0 AND 60000000" \
 	"        AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds'))" \
 	"   AND a.action_id <> ALL ($9)" \
 	"  ORDER BY a.due_at, a.action_id" \
 	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)" \
-	"  FOR NO KEY UPDATE SKIP LOCKED) d" \
+	"  FOR NO KEY UPDATE SKIP LOCKED) q LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)) d" \
 	" WHERE p.paused_at IS NULL ORDER BY p.provider LIMIT $8"
 
 /* Unknown outcomes whose next rule is to send the very same request again. */
@@ -106,7 +106,8 @@
 	" CROSS JOIN LATERAL (SELECT " generation " AS generation) g" \
 	" CROSS JOIN LATERAL (SELECT CASE WHEN g.generation = a.key_generation THEN a.idempotency_key" \
 	"  ELSE reconcile.make_identifier(a.action_id, g.generation, o.key_format) END AS idempotency_key) k" \
-	" CROSS JOIN LATERAL reconcile.try_render_request(o, a.client_reference, a.payload, k.idempotency_key) r"
+	" CROSS JOIN LATERAL reconcile.try_render_request(o, a.client_reference, a.payload, k.idempotency_key," \
+	"  CASE WHEN a.depends_on IS NOT NULL THEN reconcile.dependency_values(a.depends_on) END) r"
 
 /* The attempts of "claimed", and what the engine is told about them. */
 #define ATTEMPTS_OF_CLAIMED \

@@ -152,6 +152,12 @@ typedef struct ArAttemptEnd
  */
 extern void ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *recorded, bool *vanished);
 
+/*
+ * What stands before a claim: apply what came in unasked, and see whose turn
+ * has come.  Needs an open engine transaction. May ereport.
+ */
+extern void ar_store_let_go(void);
+
 /* What has passed its not_after while planned. Needs an open engine transaction. */
 extern int	ar_store_expire(void);
 

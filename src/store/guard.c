@@ -44,16 +44,22 @@ PG_FUNCTION_INFO_V1(ar_refuse_change);
 
 /* Columns of an action that plan the next step and say nothing about the world. */
 static const char *const action_planning[] = {
-	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", "lookup_position", NULL
+	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", "lookup_position", "waits", NULL
 };
 
 /* What a transition may change besides. */
 static const char *const action_transition[] = {
 	"due_at", "gate_us", "eligible_at", "failures", "negatives", "inconclusives", "replacements", "lookup_position",
 	"state", "standing", "queued", "attempts", "dispatch_id", "artifact_id",
+	"priority", "waits", "held", "held_because", "approved_by", "after_failure",
 	"looked_at", "looked_boot_us", "looked_lifetime", "existed", "before_digest",
 	"idempotency_key", "key_generation", "key_first_at", "key_first_boot_us", "key_first_boot",
 	"version", "event", "attempt_number", "evidence", "actor", "recorded_at", "transaction", "chain_head", NULL
+};
+
+/* And what only erasing may. */
+static const char *const action_redaction[] = {
+	"payload", "redacted_at", "state", "standing", "queued", "due_at", "version", "event", "attempt_number", "evidence", "actor", "recorded_at", "transaction", "chain_head", NULL
 };
 
 static const char *const attempt_planning[] = {"response_body", NULL};
@@ -300,6 +306,14 @@ start_action(ArRow *row)
 	extend_chain(row, NULL);
 }
 
+static bool
+redacts(const ArRow *new_row)
+{
+	char	   *event = ar_row_text(new_row, "event");
+
+	return event != NULL && strcmp(event, ar_event_name(AR_EVENT_REDACT)) == 0;
+}
+
 Datum
 ar_action_guard(PG_FUNCTION_ARGS)
 {
@@ -328,7 +342,7 @@ ar_action_guard(PG_FUNCTION_ARGS)
 		refuse_difference("action", id, ar_row_difference(old_row, new_row, action_planning));
 		return PointerGetDatum(trigger->tg_newtuple);
 	}
-	refuse_difference("action", id, ar_row_difference(old_row, new_row, action_transition));
+	refuse_difference("action", id, ar_row_difference(old_row, new_row, redacts(new_row) ? action_redaction : action_transition));
 	check_transition("action", id, AR_OF_ACTION, old_row, new_row);
 	extend_chain(new_row, old_row);
 	return PointerGetDatum(ar_row_tuple(new_row));

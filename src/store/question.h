@@ -19,7 +19,8 @@ typedef enum ArQuestionKind
 	AR_ASK_WHAT_HAPPENED,		/* about an unknown outcome, or an answer that cannot be read */
 	AR_ASK_BEFORE_SEND,			/* for the sake of what is queued */
 	AR_ASK_FOR_VERDICT,			/* a poll: has it carried out what it had taken? */
-	AR_ASK_WHEN_VISIBLE			/* a probe: do lookups show it yet? */
+	AR_ASK_WHEN_VISIBLE,		/* a probe: do lookups show it yet? */
+	AR_ASK_FOR_DUPLICATES		/* a success, beside which another attempt may have happened: is there one object? */
 } ArQuestionKind;
 
 /* A request made from templates; path is NULL if it could not be made. */

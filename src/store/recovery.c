@@ -187,17 +187,19 @@ ar_store_clock_save(void)
 
 /* Never further ahead than a day: what is to be slept over may be infinitely far. */
 static ArStatement agenda_statement = {
-	"SELECT (extract(epoch FROM least((SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN LATERAL"
-	"  (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
-	"   ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL), $3) - $1) * 1000000)::bigint,"
+	"SELECT (extract(epoch FROM least((SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN generate_series(2, -2, -1) AS s(priority)"
+	"  CROSS JOIN LATERAL (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
+	"   AND NOT a.waits AND NOT a.held AND a.priority = s.priority ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL), $3) - $1) * 1000000)::bigint,"
 	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us IS NOT NULL"
 	"   AND NOT (a.state = 'outcome_unknown' AND (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL"
 	"    AND coalesce((SELECT l.kind FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position >= a.lookup_position"
 	"     ORDER BY l.position LIMIT 1) = 'replay_by_key', false))) - $2,"
 	" (extract(epoch FROM least((SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
 	"   AND a.not_after IS NOT NULL), $3) - $1) * 1000000)::bigint,"
-	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned'),"
-	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned' AND a.not_after IS NOT NULL)",
+	" EXISTS (SELECT FROM reconcile.provider p CROSS JOIN LATERAL (SELECT 1 FROM reconcile.action a WHERE a.provider = p.provider"
+	"  AND a.state = 'planned' AND NOT a.waits AND NOT a.held LIMIT 1) d),"
+	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned' AND a.not_after IS NOT NULL),"
+	" EXISTS (SELECT FROM reconcile.inbox i WHERE i.applied_at IS NULL AND i.action_id IS NOT NULL)",
 	3, {TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID}
 };
 
@@ -225,6 +227,9 @@ ar_store_agenda(ArAgenda *agenda)
 	agenda->send_in_us = ar_result_bool(0, 4) ? pause_or_nothing(1) : -1;
 	agenda->ask_in_us = pause_or_nothing(2);
 	agenda->expire_in_us = ar_result_bool(0, 5) ? pause_or_nothing(3) : -1;
+	/* What came in and could not be applied is held by somebody, or about something that is being sent. */
+	if (ar_result_bool(0, 6))
+		agenda->send_in_us = 0;
 	agenda->gate_open_later = agenda->ask_in_us > 0;
 }
 

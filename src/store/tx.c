@@ -31,7 +31,7 @@
 
 /* Tables an engine statement may touch, in the order in which they are locked. */
 static const char *const engine_tables[] = {
-	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "poll_rule", "incident", "window_sample",
+	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "poll_rule", "inbox", "incident", "window_sample",
 	"clock", "arming"
 };
 

@@ -19,7 +19,7 @@ SELECT results_eq($$SELECT typlen::int, typbyval FROM pg_type WHERE oid = 'recon
 -- What is called: names, arguments with their defaults, results.
 CREATE TEMP TABLE called (call text, result text);
 INSERT INTO called VALUES
-	('submit(operation text, payload jsonb, intent_key text DEFAULT NULL::text, client_reference text DEFAULT NULL::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, not_after timestamp with time zone DEFAULT NULL::timestamp with time zone, on_duplicate text DEFAULT ''join''::text)',
+	('submit(operation text, payload jsonb, intent_key text DEFAULT NULL::text, client_reference text DEFAULT NULL::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, not_after timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, ordering_key text DEFAULT NULL::text, depends_on uuid[] DEFAULT NULL::uuid[], on_duplicate text DEFAULT ''join''::text, after_failure boolean DEFAULT false, hold boolean DEFAULT false)',
 	 'TABLE(action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text, next_step_at timestamp with time zone, fingerprint reconcile.intent_fingerprint, reference text)'),
 	('wait(action_id uuid, timeout interval DEFAULT ''00:00:30''::interval)', 'SETOF reconcile.action_status'),
 	('receipt(action_id uuid)', 'jsonb'),
@@ -49,7 +49,7 @@ INSERT INTO called VALUES
 	('make_identifier(action_id uuid, generation integer, format text)', 'text'),
 	('takes_key(op reconcile.operation)', 'boolean'),
 	('sends_reference(op reconcile.operation)', 'boolean'),
-	('render_request(op reconcile.operation, client_reference text, payload jsonb, idempotency_key text DEFAULT NULL::text, OUT path text, OUT headers text[], OUT body text)', 'record'),
+	('render_request(op reconcile.operation, client_reference text, payload jsonb, idempotency_key text DEFAULT NULL::text, extra jsonb DEFAULT NULL::jsonb, OUT path text, OUT headers text[], OUT body text)', 'record'),
 	('render_question(path text, headers jsonb, body jsonb, client_reference text, payload jsonb, idempotency_key text, extra jsonb, OUT path text, OUT headers text[], OUT body text)', 'record'),
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END

@@ -23,7 +23,8 @@ SELECT is_empty($$SELECT nspname FROM pg_namespace WHERE nspname = 'reconcile' A
 SELECT is_empty($$SELECT grantee::regrole FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'reconcile' AND privilege_type = 'CREATE' AND grantee <> nspowner$$,
 	'nobody creates objects in it');
 SELECT set_eq($$SELECT attname::text FROM pg_attribute, aclexplode(attacl) WHERE attrelid = 'reconcile.action'::regclass AND grantee = 'reconcile_submitter'::regrole
-	AND privilege_type = 'INSERT'$$, ARRAY['action_id', 'operation', 'payload', 'intent_key', 'client_reference', 'deliberate_repeat', 'not_before', 'not_after'],
+	AND privilege_type = 'INSERT'$$, ARRAY['action_id', 'operation', 'payload', 'intent_key', 'client_reference', 'deliberate_repeat', 'not_before', 'not_after',
+	'priority', 'ordering_key', 'after_failure', 'depends_on'],
 	'a submitter inserts what it wants, and nothing about where it stands');
 SELECT is_empty($$SELECT relname, grantee::regrole, privilege_type FROM pg_class, aclexplode(relacl) WHERE relnamespace = 'reconcile'::regnamespace
 	AND grantee <> relowner AND relname IN ('action', 'attempt', 'lookup', 'history', 'history_default', 'clock', 'arming', 'installation') AND privilege_type <> 'SELECT'$$,
