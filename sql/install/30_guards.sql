@@ -146,8 +146,9 @@ BEGIN
 	  FROM new_rows n
 	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
 	-- What was said about it before it was there; only by somebody who may.
-	UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n
-	 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider AND i.reference = n.client_reference
+	UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n LEFT JOIN reconcile.installation x ON starts_with(n.client_reference, x.prefix)
+	 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider
+	   AND i.reference = ANY (ARRAY[n.client_reference, ltrim(substr(n.client_reference, length(x.prefix) + 1), '-')])
 	   AND (i.sender = n.submitter OR pg_has_role(i.sender, 'reconcile_operator', 'MEMBER'));
 	PERFORM reconcile.wake();
 	RETURN NULL;

@@ -42,7 +42,9 @@ DECLARE
 	others bigint;
 	becomes reconcile.standing := CASE target WHEN 'succeeded' THEN 'confirmed/accepted' WHEN 'rejected' THEN 'confirmed/rejected' ELSE 'confirmed/pending' END;
 	proof jsonb := jsonb_build_object('event', jsonb_strip_nulls(jsonb_build_object('inbox_id', said.inbox_id, 'says', said.says, 'event_id', said.event_id,
-		'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender, 'evidence', said.evidence)));
+		'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender,
+		-- The words themselves stay in the inbox, where they can be erased.
+		'evidence_digest', 'sha256:' || encode(sha256(convert_to(said.evidence::text, 'UTF8')), 'hex'))));
 BEGIN
 	SELECT * INTO op FROM reconcile.operation o WHERE o.operation = a.operation;
 	SELECT t.number INTO credited FROM reconcile.attempt t

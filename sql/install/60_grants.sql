@@ -79,6 +79,11 @@ GRANT EXECUTE ON FUNCTION reconcile.adopt_profile(text, jsonb, text), reconcile.
 
 GRANT EXECUTE ON FUNCTION reconcile.confirm(text, text, jsonb, text, text, timestamptz), reconcile.verdict(text, text, jsonb, text, text, timestamptz) TO reconcile_submitter, reconcile_operator;
 
+GRANT SELECT ON reconcile.provider_scorecard TO reconcile_reader;
+GRANT EXECUTE ON FUNCTION reconcile.action_as_of(timestamptz, uuid) TO reconcile_reader, reconcile_submitter;
+GRANT EXECUTE ON FUNCTION reconcile.close_incident(bigint, text) TO reconcile_operator;
+GRANT EXECUTE ON FUNCTION reconcile.redact(uuid, text) TO reconcile_admin;
+
 -- Measuring and rehearsing: an admin's; what they found is for readers.
 GRANT SELECT ON reconcile.window_report, reconcile.window_violation, reconcile.self_test_result TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.window_plot(text), reconcile.plot_time_axis(timestamptz, timestamptz), reconcile.window_of(text),
