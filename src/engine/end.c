@@ -281,19 +281,32 @@ class_of_answer(const ArErrand *errand)
 
 /*
  * After a resend: the same again in a while, or the next rule.  A provider
- * that repeats what it has stored will not say anything else next time.
+ * that repeats what it has stored will not say anything else next time; that it
+ * is still at work will change.
  */
-static void
-plan_after_resend(const ArDispatch *d, bool answered, ArAttemptEnd *end)
+static bool
+has_said_all(const ArErrand *errand, ArAnswerClass answer, ArState attempt_state)
 {
-	bool		nothing_new = end->attempt_state == AR_REJECTED || (answered && d->replay_is_stored && end->event == AR_EVENT_ANSWER_LOST);
+	const ArDispatch *d = errand->dispatch;
 
-	end->inconclusives = d->inconclusives + (end->attempt_state == AR_OUTCOME_UNKNOWN ? 1 : 0);
-	if (nothing_new || end->inconclusives >= d->max_inconclusive)
+	if (attempt_state == AR_REJECTED || errand->ruled_stored_reply)
+		return true;
+	/* Without a rule that says so it may be the word of a gateway's: reason to ask elsewhere, not to give up. */
+	return d->next_window_us >= 0 &&
+		(answer == AR_ANSWER_ALREADY_EXISTS || (answer == AR_ANSWER_UNKNOWN && d->replay_is_stored));
+}
+
+static void
+plan_after_resend(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
+{
+	bool		unknown = end->attempt_state == AR_OUTCOME_UNKNOWN;
+
+	end->inconclusives = d->inconclusives + (unknown ? 1 : 0);
+	if (said_all || end->inconclusives >= d->max_inconclusive)
 	{
 		end->pass_rule = d->rule_position;
 		end->inconclusives = 0;
-		end->ask_in_us = end->attempt_state == AR_OUTCOME_UNKNOWN ? d->late_arrival_us + d->window_us : 0;
+		end->ask_in_us = unknown ? d->late_arrival_us + Max(d->next_window_us, 0) : 0;
 	}
 	else
 		end->ask_in_us = ar_backoff_us(d->resend_pause_us, d->resend_pause_max_us, Max(end->inconclusives, d->failures + 1),
@@ -305,7 +318,7 @@ plan_after_resend(const ArDispatch *d, bool answered, ArAttemptEnd *end)
  * attempt: from now, which is not earlier.
  */
 static void
-plan_question(const ArDispatch *d, bool answered, ArAttemptEnd *end)
+plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
 {
 	int64		window_us = d->late_arrival_us + d->window_us;
 
@@ -313,7 +326,7 @@ plan_question(const ArDispatch *d, bool answered, ArAttemptEnd *end)
 	if (end->attempt_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE)
 		end->attempt_gate_us = ar_lower_now() + window_us;
 	if (end->action_state == AR_OUTCOME_UNKNOWN && d->resend)
-		plan_after_resend(d, answered, end);
+		plan_after_resend(d, said_all, end);
 	else if (end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = d->replay_first ? d->window_us : window_us;
 	else if (end->event == AR_EVENT_ANSWERED_UNREADABLE)
@@ -335,6 +348,7 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 	const ArExchange *x = errand->exchange;
 	ArTransferClass transfer = ar_send_classify(errand);
 	bool		answered = transfer == AR_TRANSFER_ANSWERED;
+	bool		said_all = false;
 	const char *answer_name = NULL;
 
 	memset(end, 0, sizeof(*end));
@@ -360,13 +374,14 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 
 		answer_name = ar_answer_class_name(answer);
 		read_answer(errand, answer, end);
+		said_all = has_said_all(errand, answer, end->attempt_state);
 	}
 	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));
 	if (end->event == AR_EVENT_NOT_EXECUTED)
 		end->due_in_us = ar_retry_after_us(ar_send_asked_pause_us(x), end->due_in_us, d->retry_after_max_us);
-	plan_question(d, answered, end);
+	plan_question(d, said_all, end);
 	if (end->event == AR_EVENT_NOT_EXECUTED && end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = Max(end->ask_in_us, end->due_in_us);
 }

@@ -184,7 +184,8 @@ add_page(ArFindings *all, const ArFindings *page)
 	all->answered = page->answered && (first || all->answered);
 	all->body_trusted = page->body_trusted && (first || all->body_trusted);
 	all->found_status = page->found_status;
-	all->absent_status = page->absent_status;
+	/* "Not there" is said of the whole list, not of a page that has got lost. */
+	all->absent_status = page->absent_status && first;
 	all->shape_ok = page->shape_ok && (first || all->shape_ok);
 	if (all->incomplete == NULL)
 		all->incomplete = page->incomplete;
@@ -249,9 +250,7 @@ next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page
 		*place = psprintf("%d", *r->paging == 'o' ? all->rows : all->pages + 1);
 		return page->rows >= r->page_size || (r->paging_more != NULL && page->rows > 0);
 	}
-	/* A page with nothing on it is the last one, whatever it goes on to name. */
-	if (page->rows == 0 && r->paging_more == NULL)
-		return false;
+	/* A page with nothing on it need not be the last one: a filter may have left nothing. */
 	*place = match->next;
 	if (match->next == NULL && r->paging_more != NULL)
 		*problem = "there are more pages, but it does not say where";
@@ -310,7 +309,10 @@ page_follows(ArErrand *errand, ArFindings *all, const ArFindings *page, const Ar
 	const char *problem;
 	bool		follows;
 
-	if (r->paging == NULL || strcmp(r->paging, "none") == 0 || !page->shape_ok || all->matches + all->candidates > 0)
+	if (r->paging == NULL || strcmp(r->paging, "none") == 0 || !page->shape_ok || all->matches > 0)
+		return false;
+	/* What is only alike may be on further pages too, and may be another action's. */
+	if (all->candidates > 0 && errand->question->effect != AR_EFFECT_CREATE)
 		return false;
 	follows = next_place(errand, all, page, match, &place, &problem);
 	if (follows && all->pages >= r->max_pages)

@@ -63,6 +63,7 @@ typedef struct ArDispatch
 	int64		resend_pause_max_us;
 	int			max_inconclusive;
 	int			inconclusives;
+	int64		next_window_us; /* a resend: the window of the rule after it; negative if there is none */
 	char	   *poll_header;	/* where the answer says that its verdict is to be asked for, or NULL */
 	char	   *poll_path;
 	int64		verdict_us;		/* pause before that is asked for, or the time after which it is overdue */
