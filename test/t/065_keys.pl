@@ -250,6 +250,148 @@ $k->check('discord-unknown', state => 'succeeded', events => 'submit claim answe
 $k->check('bytes', state => 'succeeded', events => "$resent answered_accepted", effects => 1, keys => 'new replayed');
 like(($k->writes('bytes'))[1]{body}, qr/369553424691494913.*1\.10/s, 'numbers go out digit for digit');
 
+# ---------------------------------------------------------------- what changes between two attempts
+
+# Loses the first answer while the provider is paused, so that nothing is sent again yet.
+sub lose_while_paused
+{
+	my ($name, @definition) = @_;
+	$k->define($name, @definition);
+	$k->submit($name);
+	$provider->wait_writes($name, 1);
+	$node->sql("SELECT reconcile.pause('$name', 'the test wants to look')");
+	$provider->release($name);
+	$k->wait_event($name, 'answer_lost');
+	return;
+}
+
+my %held = (write => [ { hold_s => -1, then => 'close' } ]);
+my %changes = (
+	'other-header' => q{headers = headers || '{"X-New": "1"}'},
+	'other-path' => q{path = '/effects?v=2'},
+	'other-body' => q{reference_body_path = '{reference}'},
+	'other-method' => q{method = 'PATCH'},
+	'impossible' => q{headers = headers || '{"X-New": "{nobody has this}"}'});
+lose_while_paused($_, { %held, key_mismatch => 'replay_anyway', ref_regex => '"ref(?:erence)?": ?"([^"]*)"' }) foreach sort keys %changes;
+lose_while_paused($_, \%held) foreach qw(nothing-new there-and-back other-address);
+
+$node->sql("UPDATE reconcile.operation SET $changes{$_} WHERE operation = '$_'") foreach sort keys %changes;
+$node->sql(q{UPDATE reconcile.operation SET path = '/elsewhere' WHERE operation = 'there-and-back';
+	UPDATE reconcile.operation SET path = '/effects' WHERE operation = 'there-and-back'});
+like($node->sql_error(q{UPDATE reconcile.provider SET base_url = 'http://127.0.0.1:1' WHERE provider = 'other-address'}),
+	qr/55000: the address of provider "other-address" cannot change while 1 of its actions are unresolved/, 'a key is of no use elsewhere: the address stays');
+$node->sql("SELECT reconcile.resume(provider) FROM reconcile.provider WHERE paused_at IS NOT NULL");
+
+# Qonto would have said yes to another body; it is not asked.
+$k->check($_, state => 'succeeded', events => 'submit claim answer_lost ask found', effects => 1, deliveries => 1) foreach sort keys %changes;
+$k->check($_, state => 'succeeded', events => "$resent answered_accepted", effects => 1, keys => 'new replayed')
+  foreach qw(nothing-new there-and-back other-address);
+is(join(' ', map { $_->{operation_version} } @{ $node->attempt($k->id('there-and-back')) }), '1 3', 'other versions of a definition may make the same bytes');
+
+# ---------------------------------------------------------------- a body that is written anew each time (case 8)
+
+$k->define('case-8', \%held);
+$k->submit('case-8', '{"amount": 100, "payee": {"name": "x", "iban": "y"}, "createdAt": 1}', intent_key => 'order 9');
+$provider->wait_writes('case-8', 1);
+my $again = $node->rows(q{SELECT * FROM reconcile.submit('case-8', '{"createdAt":1,"payee":{"iban":"y","name":"x"},"amount":100}', intent_key => 'order 9')});
+is("$again->[0]{action_id} $again->[0]{joined}", $k->id('case-8') . ' 1', 'case 8: the members in another order are the same intent');
+like($node->sql_error(q{SELECT * FROM reconcile.submit('case-8', '{"createdAt":2,"payee":{"iban":"y","name":"x"},"amount":100}', intent_key => 'order 9')}),
+	qr/23505: intent key "order 9" already names another intent: action "[0-9a-f-]+"/, 'case 8: another body under the same name is refused');
+$provider->release('case-8');
+$k->check('case-8', state => 'succeeded', events => "$resent answered_accepted", effects => 1, keys => 'new replayed');
+
+# ---------------------------------------------------------------- a key that the provider knows with something else (case 12)
+
+my %mismatch = (answers => [ { statuses => '{422}', body_path => '$ ? (@.code == "key_mismatch")', class => 'key_mismatch' } ]);
+my $used = { status => 422, body => { code => 'key_mismatch' } };
+$k->define('case-12', {}, %mismatch);
+$node->sql("SELECT reconcile.pause('case-12', 'somebody else comes first')");
+$k->submit('case-12', { amount => 100 });
+my $leaked = $node->sql("SELECT idempotency_key FROM reconcile.action WHERE action_id = '" . $k->id('case-12') . "'");
+my $foreign = HTTP::Tiny->new->post($provider->http_url('case-12') . '/effects',
+	{ headers => { 'Content-Type' => 'application/json', 'Idempotency-Key' => $leaked }, content => '{"amount": 1}' });
+is($foreign->{status}, 201, 'case 12: the key leaks into a call of somebody else');
+$node->sql("SELECT reconcile.resume('case-12')");
+is($node->wait_state($k->id('case-12'), 'manual_review'), 'manual_review', 'case 12: a fault of ours, for a person to clear up');
+is($node->status($k->id('case-12'))->{status}, 'DENIED_UNRESOLVED', 'case 12: and never a rejection');
+is($node->events($k->id('case-12')), 'submit claim key_mismatch', 'case 12: it has an event of its own');
+is($node->transfer($k->id('case-12'))->{rule}, 1, 'case 12: the history names the rule');
+$node->sql("SELECT reconcile.look_up_now('" . $k->id('case-12') . "', 'the other call was found')");
+is($node->wait_state($k->id('case-12'), 'safe_to_retry'), 'safe_to_retry', 'case 12: a person has it asked, not sent');
+is($provider->deliveries('case-12'), 2, 'case 12: nothing is sent under that key again');
+is($provider->effects('case-12'), 1, 'case 12: one effect, of the other call');
+
+$k->start('mismatch', { write => [ $lost, $used ] }, %mismatch);
+$k->check('mismatch', state => 'manual_review', events => "$resent key_mismatch", effects => 1, deliveries => 2);
+$node->sql("SELECT reconcile.look_up_now('" . $k->id('mismatch') . "', 'look at the list')");
+$k->check('mismatch', state => 'succeeded', events => "$resent key_mismatch look_up_now ask found", effects => 1, deliveries => 2);
+
+# A correction is an intent of its own, with a key of its own.
+$k->start('corrected', \%held);
+$provider->wait_writes('corrected', 1);
+my $correction = $node->submit('corrected', { amount => 120 });
+$provider->release('corrected');
+is($node->wait_state($correction, 'succeeded'), 'succeeded', 'a correction goes its own way');
+is($node->wait_state($k->id('corrected'), 'succeeded'), 'succeeded', 'and so does what it corrects');
+is(join(' ', map { $_->[1] } sort { $a->[1] cmp $b->[1] } $provider->keys_seen('corrected')), 'new new replayed', 'no key with two bodies');
+is($provider->effects('corrected'), 2, 'one effect each');
+
+# ---------------------------------------------------------------- a key that dies between the claim and the first byte
+
+$provider->scenario('last-instant', { key_header => 'Idempotency-Key', write => [$lost], own_port => \1 });
+my $relay = ActionReconcile::Relay->new($provider->port('last-instant', 'https'));
+$k->define('last-instant', { write => [$lost], own_port => \1 }, https => 1, key_lifetime => '17 s',
+	provider => { base_url => 'https://localhost:' . $relay->port . '/s/last-instant', attempt_timeout => '10 s', connect_timeout => '9.9 s' });
+$k->submit('last-instant');
+$relay->pass($relay->accept);
+my $slow = $relay->accept;				# the resend: its handshake waits
+$k->wait_event('last-instant', 'resend');
+is($node->sql("SELECT state FROM reconcile.action WHERE action_id = '" . $k->id('last-instant') . "'"), 'submitted', 'claimed while the key was alive');
+$node->wait_sql("SELECT clock_timestamp() > key_first_at + interval '6 s' FROM reconcile.action WHERE action_id = '" . $k->id('last-instant') . "'", 't');
+$relay->pass($slow);
+$relay->pass($relay->accept);			# the question
+$k->check('last-instant', state => 'succeeded', events => "$resent not_sent ask found", effects => 1, deliveries => 1);
+is(($k->evidence('last-instant', 'not_sent'))[0]{transfer}{reason}, 'the provider may have forgotten its key', 'the last look before the first byte sees it');
+
+# ---------------------------------------------------------------- a wall clock that has been set back
+
+$node->sql(q{UPDATE reconcile.clock SET wall_at = clock_timestamp() + interval '1 hour'});
+$k->start('clock-back', { write => [$lost] });
+$k->check('clock-back', state => 'succeeded', events => 'submit claim answer_lost ask found', effects => 1, deliveries => 1);
+crash($node, 'worker');
+$k->start('clock-back-still', { write => [$lost] });
+$k->check('clock-back-still', state => 'succeeded', events => 'submit claim answer_lost ask found', effects => 1, deliveries => 1);
+$node->sql(q{UPDATE reconcile.clock SET wall_at = clock_timestamp()});
+$k->start('clock-right', { write => [$lost] });
+$k->check('clock-right', state => 'succeeded', events => "$resent answered_accepted", effects => 1, deliveries => 2);
+
+# ---------------------------------------------------------------- killed between the two
+
+SKIP:
+{
+	skip 'needs the library with fault points in AR_TEST_LIBDIR', 1 if ($ENV{AR_TEST_LIBDIR} // '') eq '';
+	foreach my $point (qw(claim_before_commit claim_after_commit before_first_byte after_request after_answer record_before_commit record_after_commit))
+	{
+		my $name = "crash-$point";
+		$name =~ tr/_/-/;
+		# An answer must not come between the request and the kill.
+		lose_while_paused($name, { write => [ @{ $held{write} }, $point eq 'after_request' ? { hold_s => -1 } : () ] },
+			provider => { attempt_timeout => '2 s' });
+		$node->set_fault_point($point);
+		$node->sql("SELECT reconcile.resume('$name')");
+		$node->wait_fault($point);
+		$provider->wait_writes($name, 2) if $point eq 'after_request';
+		is($provider->deliveries($name), $point =~ /^claim|^before/ ? 1 : 2, "$point: sent again or not");
+		$node->clear_fault_point;
+		crash($node, 'worker');
+		$provider->release($name);
+		$k->check($name, state => 'succeeded', effects => 1,
+			events => $point eq 'claim_before_commit' || $point eq 'record_after_commit' ? "$resent answered_accepted" :
+			  "$resent recover resend answered_accepted");
+		is(join("\n", story_problems($node, $provider, $name, $k->id($name))), '', "$point: nothing twice, nothing lost");
+	}
+}
+
 $node->assert_consistent('in the end');
 
 $node->stop;
