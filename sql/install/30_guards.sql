@@ -292,7 +292,7 @@ CREATE FUNCTION reconcile.question_values(artifact_id text, first_at timestamptz
 		'since_unix', floor(extract(epoch FROM $2) - extract(epoch FROM $4))::bigint,
 		'since_iso', to_char((to_timestamp(extract(epoch FROM $2) - extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
 		'until_unix', ceil(extract(epoch FROM $3) + extract(epoch FROM $4))::bigint,
-		'until_iso', to_char((to_timestamp(extract(epoch FROM $3) + extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) $$;
+		'until_iso', to_char((to_timestamp(ceil(extract(epoch FROM $3) + extract(epoch FROM $4)))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) $$;
 COMMENT ON FUNCTION reconcile.question_values(text, timestamptz, timestamptz, interval) IS
 	'What a question may name besides the payload: artifact_id, and since and until, in seconds since 1970 and as ISO 8601: from the first send to now, each less or more by the skew.';
 
