@@ -296,20 +296,25 @@ CREATE FUNCTION reconcile.question_values(artifact_id text, first_at timestamptz
 COMMENT ON FUNCTION reconcile.question_values(text, timestamptz, timestamptz, interval) IS
 	'What a question may name besides the payload: artifact_id, and since and until, in seconds since 1970 and as ISO 8601: from the first send to now, each less or more by the skew.';
 
-CREATE FUNCTION reconcile.try_render_values(match_values jsonb, client_reference text, payload jsonb) RETURNS text[]
-	LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION reconcile.try_render_values(match_values jsonb, client_reference text, payload jsonb, idempotency_key text) RETURNS text[]
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	result text[] := '{}';
 	path text;
 	template text;
 BEGIN
+	IF $1 IS NULL THEN
+		RETURN NULL;
+	END IF;
 	FOR path, template IN SELECT key, value FROM jsonb_each_text($1) ORDER BY key LOOP
+		IF position('{idempotency_key}' in template) > 0 THEN
+			template := replace(template, '{idempotency_key}', $4);
+		END IF;
 		result := result || ARRAY[path, reconcile.render(template, 'text', $2, $3)];
 	END LOOP;
 	RETURN result;
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-	-- A value that nothing equals: better no match than a wrong one.
 	RETURN ARRAY['$', NULL];
 END $$;
-COMMENT ON FUNCTION reconcile.try_render_values(jsonb, text, jsonb) IS
-	'The conditions of a lookup_rule with the values of an action: jsonpath, expected text, jsonpath, ... If one cannot be made, nothing will match.';
+COMMENT ON FUNCTION reconcile.try_render_values(jsonb, text, jsonb, text) IS
+	'The conditions of a lookup_rule with the values of an action: jsonpath, expected text, jsonpath, ... A condition that cannot be made has no text: then the question cannot be asked, for nothing would match, and that would look like an absence. NULL without conditions.';

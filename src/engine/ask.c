@@ -38,6 +38,18 @@ drop_owned(const ArQuestion *q, ArFindings *seen, ArLookupFacts *facts)
 	}
 }
 
+/* Only what has an id can be told from what others are credited with; of many, not all ids are kept. */
+static bool
+every_candidate_is_known(const ArFindings *seen)
+{
+	for (int i = 0; i < seen->id_count; i++)
+	{
+		if (seen->ids[i] == NULL)
+			return false;
+	}
+	return seen->candidates <= seen->id_count;
+}
+
 /* What was seen, without a judgement. */
 static void
 gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
@@ -60,18 +72,17 @@ gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
 	facts->incomplete = seen->incomplete != NULL;
 	facts->matches = seen->matches;
 	facts->candidates = seen->candidates;
+	facts->candidate_is_unique = q->reading.unique && every_candidate_is_known(seen);
 	facts->gone = seen->gone > 0 && seen->gone >= seen->matches + seen->candidates;
 	facts->unchanged = q->before_digest != NULL && seen->digest != NULL && strcmp(q->before_digest, seen->digest) == 0;
 	facts->canary_asked = inquiry->on_canary;
 	facts->canary_found = inquiry->on_canary && canary->answered && canary->found_status && canary->shape_ok &&
 		canary->matches + canary->candidates > 0;
-	/* An object that is asked for by its name and is not ours is somebody else's, not an absence of ours. */
-	if (q->effect == AR_EFFECT_CREATE && q->reading.items_path == NULL && seen->found_status &&
+	/* An answer by name that shows something else is no absence: somebody else's object, or an error in a 200. */
+	if (q->effect != AR_EFFECT_UPDATE && q->reading.items_path == NULL && seen->found_status &&
 		seen->matches + seen->candidates == 0)
 		facts->shape_ok = false;
 	drop_owned(q, seen, facts);
-	/* Without an id nobody could tell that it has been credited already. */
-	facts->candidate_is_unique = q->reading.unique && seen->id_count > 0 && seen->ids[0] != NULL;
 }
 
 static int64

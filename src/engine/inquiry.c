@@ -216,7 +216,10 @@ link_headers(const ArExchange *x)
 	return all;
 }
 
-/* Where the list goes on, by what the provider says or by counting; false at its end. */
+/*
+ * Where the list goes on, by what the provider says, or how many pages or rows
+ * after the first one; false at its end.
+ */
 static bool
 next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page, const ArMatch *match,
 		   const char **place, const char **problem)
@@ -247,7 +250,7 @@ next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page
 		return false;
 	if (strcmp(r->paging, "offset") == 0 || strcmp(r->paging, "page") == 0)
 	{
-		*place = psprintf("%d", *r->paging == 'o' ? all->rows : all->pages + 1);
+		*place = psprintf("%d", *r->paging == 'o' ? all->rows : all->pages);
 		return page->rows >= r->page_size || (r->paging_more != NULL && page->rows > 0);
 	}
 	/* A page with nothing on it need not be the last one: a filter may have left nothing. */
@@ -282,7 +285,11 @@ plan_next(ArErrand *errand, const char *place)
 		planned = inquiry->next_body != NULL;
 	}
 	else
+	{
+		if (strcmp(r->paging, "cursor") != 0)
+			place = psprintf("%d", atoi(place) + ar_path_number(asked->path, r->paging_parameter, *r->paging == 'p' ? 1 : 0));
 		inquiry->next_path = ar_path_with_parameter(asked->path, r->paging_parameter, place);
+	}
 	MemoryContextSwitchTo(caller);
 	return planned;
 }

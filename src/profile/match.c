@@ -5,6 +5,8 @@
 #include "profile/match.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <math.h>
 
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -17,6 +19,7 @@
 #include "profile/guarded.h"
 #include "types/digest.h"
 
+#define LAST_SECOND	1e11	/* beyond that it counts something else: milliseconds */
 #define UNIX_TO_POSTGRES_US	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 static bool
@@ -49,7 +52,7 @@ stands_whole(const char *text, const char *wanted)
 	return false;
 }
 
-/* Microseconds since 1970 of a number of seconds or an ISO 8601 text. May ereport. */
+/* Microseconds since 1970 of a number of seconds or an ISO 8601 text, which without a zone is UTC. May ereport. */
 static int64
 instant_us(const char *text)
 {
@@ -57,7 +60,13 @@ instant_us(const char *text)
 	double		seconds = strtod(text, &end);
 
 	if (*end == '\0' && end != text)
+	{
+		if (!(fabs(seconds) < LAST_SECOND))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("\"%s\" is no number of seconds since 1970", text)));
 		return (int64) (seconds * USECS_PER_SEC);
+	}
 	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
 												   Int32GetDatum(-1))) + UNIX_TO_POSTGRES_US;
 }
@@ -278,4 +287,22 @@ ar_path_with_parameter(const char *path, const char *name, const char *value)
 		rest += length + (rest[length] == '&');
 	}
 	return out.data;
+}
+
+int
+ar_path_number(const char *path, const char *name, int otherwise)
+{
+	for (const char *rest = path + strcspn(path, "?"); *rest; rest += strcspn(rest, "&"))
+	{
+		char	   *end;
+		long		number;
+
+		rest++;
+		if (!is_parameter(rest, name))
+			continue;
+		number = strtol(rest + strlen(name) + 1, &end, 10);
+		if (end != rest + strlen(name) + 1 && (*end == '\0' || *end == '&') && number >= 0 && number <= INT_MAX / 2)
+			return (int) number;
+	}
+	return otherwise;
 }

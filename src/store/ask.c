@@ -15,10 +15,9 @@
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
 #define UNIX_MICROSECONDS(instant) "(extract(epoch FROM " instant ") * 1000000)::bigint"
 
-/* A text that cannot be made stays a template, and no body shows that. */
-#define BODY_MATCH(of) \
-	"coalesce((reconcile.try_render_values(CASE WHEN l.body_match IS NOT NULL THEN jsonb_build_object('$', l.body_match) END, " \
-	of ".client_reference, " of ".payload))[2], l.body_match)"
+#define CONDITIONS(of, template) "reconcile.try_render_values(" template ", " of ".client_reference, " of ".payload, " of ".idempotency_key)"
+
+#define BODY_MATCH(of) "(" CONDITIONS(of, "CASE WHEN l.body_match IS NOT NULL THEN jsonb_build_object('$', l.body_match) END") ")[2]"
 
 /*
  * What a question needs, for the rows of the CTEs "moved" (the actions, with
@@ -38,16 +37,16 @@
 	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("least($3, t.last_gate_at) + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
-	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload), " BODY_MATCH("c") "," \
+	"  " CONDITIONS("c", "l.match_values") ", " BODY_MATCH("c") "," \
 	"  p.credential, l.absence_proves, coalesce(l.window_source, p.window_source) = 'assumed', l.min_negatives," \
 	"  " MICROSECONDS("l.negative_spacing") ", " MICROSECONDS("l.pause") ", " MICROSECONDS("l.pause_max") ", l.max_inconclusive," \
 	"  o.on_absent = 'replace', o.max_replacements, " MICROSECONDS("o.retry_pause") ", " MICROSECONDS("o.retry_pause_max") "," \
 	"  " MICROSECONDS("l.timeout") ", p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file," \
 	"  l.found_statuses, l.absent_statuses, l.items_path::text, l.reference_path::text, l.reference_match = 'contains', " BODY_MATCH("m") "," \
-	"  reconcile.try_render_values(l.match_values, m.client_reference, m.payload), l.match_is_unique, l.created_path::text," \
+	"  " CONDITIONS("m", "l.match_values") ", l.match_is_unique, l.created_path::text," \
 	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
 	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
-	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation)" \
+	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation), l.body_match IS NOT NULL" \
 	" FROM moved m JOIN asked k USING (action_id)" \
 	" JOIN reconcile.operation o ON o.operation = m.operation" \
 	" JOIN reconcile.provider p ON p.provider = m.provider" \
@@ -213,6 +212,28 @@ read_before(uint64 row, int column)
 #define FIRST_REQUEST_COLUMN	22
 #define FIRST_READING_COLUMN	50
 
+/* A condition without a text could not be made: nothing would match it, and that would look like an absence. */
+static bool
+lacks_a_text(char **values, int value_strings)
+{
+	for (int i = 1; i < value_strings; i += 2)
+	{
+		if (values[i] == NULL)
+			return true;
+	}
+	return false;
+}
+
+/* A question that cannot be put whole is not asked. */
+static void
+drop_unmakeable(ArQuestion *q, bool by_body)
+{
+	if (lacks_a_text(q->reading.values, q->reading.value_strings) || (by_body && q->reading.body_match == NULL))
+		q->asked_for.path = NULL;
+	if (lacks_a_text(q->canary_values, q->canary_value_strings) || (by_body && q->canary_body_match == NULL))
+		q->canary.path = NULL;
+}
+
 static ArQuestion *
 read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us, ArMoment asked)
 {
@@ -220,6 +241,7 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	ArQuestion *q = palloc0(sizeof(ArQuestion));
 	char	   *effect = ar_result_text(row, 13);
+	int			next_column;
 
 	q->context = context;
 	q->kind = before_send ? AR_ASK_BEFORE_SEND : ar_result_bool(row, 10) ? AR_ASK_WHEN_VISIBLE : AR_ASK_WHAT_HAPPENED;
@@ -247,7 +269,9 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	q->inconclusives = (int) ar_result_int64(row, 20, 0);
 	q->replacements = (int) ar_result_int64(row, 21, 0);
 	read_request(q, row, FIRST_REQUEST_COLUMN);
-	q->awaits_verdict = ar_result_bool(row, read_reading(&q->reading, row, FIRST_READING_COLUMN));
+	next_column = read_reading(&q->reading, row, FIRST_READING_COLUMN);
+	q->awaits_verdict = ar_result_bool(row, next_column);
+	drop_unmakeable(q, ar_result_bool(row, next_column + 1));
 	MemoryContextSwitchTo(caller);
 	return q;
 }
@@ -280,7 +304,10 @@ ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questio
 }
 
 static ArStatement cursor_statement = {
-	"SELECT jsonb_set($1::jsonb, l.paging_body_path, to_jsonb($2), true)::text FROM reconcile.lookup_rule l"
+	"SELECT jsonb_set($1::jsonb, l.paging_body_path, CASE WHEN l.paging NOT IN ('offset', 'page') THEN to_jsonb($2)"
+	"  ELSE to_jsonb($2::bigint + CASE WHEN jsonb_typeof($1::jsonb #> l.paging_body_path) = 'number'"
+	"   THEN ($1::jsonb #>> l.paging_body_path)::bigint ELSE (l.paging = 'page')::integer END) END, true)::text"
+	" FROM reconcile.lookup_rule l"
 	" WHERE l.operation = $3 AND l.position = $4",
 	4, {TEXTOID, TEXTOID, TEXTOID, INT4OID}
 };
