@@ -109,7 +109,7 @@ sub writes
 }
 
 # What is expected of a case: state, events (text or pattern), effects,
-# deliveries (default: as many as keys), keys: what the provider made of each.
+# deliveries, keys: what the provider made of each, artifact: if not the effect.
 sub check
 {
 	my ($self, $name, %expected) = @_;
@@ -136,7 +136,8 @@ sub _check
 	is(scalar @writes, $expected{deliveries}, 'deliveries') if exists $expected{deliveries};
 	$self->_check_requests(\@writes, $attempts);
 	my $made = $self->{provider}->ledger($name)->{effects};
-	is($node->status($id)->{artifact_id}, $made->[0]{id}, 'the artifact is the effect') if $state eq 'succeeded' && @$made == 1;
+	my $artifact = exists $expected{artifact} ? $expected{artifact} : $made->[0]{id};
+	is($node->status($id)->{artifact_id}, $artifact, 'the artifact') if $state eq 'succeeded' && @$made == 1;
 	return;
 }
 
