@@ -60,7 +60,7 @@ COMMENT ON COLUMN reconcile.provider.paused_at IS 'When sending to the provider 
 
 COMMENT ON COLUMN reconcile.provider.window_pinned IS 'The windows stay as they are, even if an object has been seen after one had closed.';
 COMMENT ON COLUMN reconcile.provider.credential IS
-	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL.';
+	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL. Another name is another account: it cannot be set while an action of the provider may have happened.';
 COMMENT ON COLUMN reconcile.provider.profile IS 'The profile that define_provider() took the definition from; NULL if it was written by hand.';
 COMMENT ON COLUMN reconcile.provider.profile_version IS 'The version of that profile.';
 
@@ -190,7 +190,7 @@ COMMENT ON COLUMN reconcile.response_rule.body_path IS
 	'A jsonpath that must find something in the JSON body. A success whose body cannot be read is then looked up, not believed.';
 COMMENT ON COLUMN reconcile.response_rule.class IS 'What such an answer means.';
 COMMENT ON COLUMN reconcile.response_rule.applies_to IS
-	'any answer; first: only to a key that was not sent before; replay: only to the very same request sent again with its key.';
+	'any answer; first: only to a key that was not sent before; replay: to one that was, above all when the very same request is sent again.';
 COMMENT ON COLUMN reconcile.response_rule.stored_reply IS
 	'Such an answer is the stored reply to the earlier request, so a rejection in it settles the earlier attempts too.';
 COMMENT ON COLUMN reconcile.response_rule.artifact_path IS 'Where this answer holds the artifact id, if elsewhere than the operation says.';

@@ -179,6 +179,17 @@ BEGIN
 				USING ERRCODE = '55000', HINT = 'Their lookups must go where the attempts went. Settle them first, or define a new provider.';
 		END IF;
 	END IF;
+	-- Through another account it would be asked, and sent again, where the attempts have never been.
+	IF NEW.credential IS DISTINCT FROM OLD.credential THEN
+		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
+		SELECT count(*) INTO open_actions FROM reconcile.action a
+		 WHERE a.provider = OLD.provider AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
+			OR a.state = 'planned' AND a.attempts > 0 AND a.looked_at IS NOT NULL);
+		IF open_actions > 0 THEN
+			RAISE EXCEPTION 'the credential of provider "%" cannot be another one while % of its actions may have happened', OLD.provider, open_actions
+				USING ERRCODE = '55000', HINT = 'If it is for the same account, put its content into the file that is named now. Otherwise settle them first, or define a new provider.';
+		END IF;
+	END IF;
 	-- A pause is no change of what the provider is.
 	IF to_jsonb(NEW) - '{version,paused_at,paused_reason}'::text[] IS DISTINCT FROM
 		to_jsonb(OLD) - '{version,paused_at,paused_reason}'::text[] THEN
@@ -188,7 +199,7 @@ BEGIN
 	END IF;
 	RETURN NEW;
 END $$;
-COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address while actions are unresolved. SQLSTATE 55000.';
+COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address or credential while actions are unresolved. SQLSTATE 55000.';
 CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
 
@@ -225,7 +236,7 @@ DECLARE
 	sample jsonb;
 	open_actions bigint;
 BEGIN
-	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.operation IS DISTINCT FROM OLD.operation THEN
+	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (NEW.operation IS DISTINCT FROM OLD.operation OR NEW.kind = 'replay_by_key' AND OLD.kind <> 'replay_by_key') THEN
 		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		SELECT count(*) INTO open_actions FROM reconcile.action a
 		 WHERE a.operation = OLD.operation AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')

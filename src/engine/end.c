@@ -87,14 +87,14 @@ read_artifact(const ArErrand *errand, char **artifact_id)
 	if (path != NULL)
 	{
 		*artifact_id = x->facts.body_framed && x->facts.body_complete ?
-			ar_answer_value(x->body, x->body_len, path) : NULL;
+			ar_answer_id(ar_answer_value(x->body, x->body_len, path)) : NULL;
 		return *artifact_id != NULL;
 	}
 	if (d->artifact_header != NULL)
 	{
 		const char *value = ar_exchange_header(x, d->artifact_header);
 
-		*artifact_id = value != NULL && *value != '\0' && ar_answer_text_is_clean(value) ? pstrdup(value) : NULL;
+		*artifact_id = value != NULL && *value != '\0' ? ar_answer_id(pstrdup(value)) : NULL;
 		return *artifact_id != NULL;
 	}
 	*artifact_id = d->client_reference;
@@ -220,7 +220,7 @@ ar_send_judge(ArErrand **errands, int count)
 		rulings[judged].operation = errands[i]->dispatch->operation;
 		rulings[judged].http_status = x->facts.http_status;
 		rulings[judged].headers = headers_as_json(x);
-		rulings[judged].resend = errands[i]->dispatch->resend;
+		rulings[judged].resend = errands[i]->dispatch->resend || errands[i]->dispatch->key_was_sent;
 		if (x->facts.body_framed && x->facts.body_complete && strlen(x->body) == x->body_len &&
 			pg_verifymbstr(x->body, (int) x->body_len, true))
 			rulings[judged].body = x->body;

@@ -150,6 +150,7 @@ extern void ar_ask_go_on(ArEngine *engine, ArErrand *errand);
 
 /* ask.c: what the whole answer means; in a transaction. */
 extern void ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer);
+extern void ar_ask_degrade_answer(const ArErrand *errand, ArAnswer *answer);	/* it cannot be stored as it is */
 
 /* record.c: putting results into the database. */
 extern bool ar_record_is_due(const ArEngine *engine);

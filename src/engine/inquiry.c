@@ -155,7 +155,7 @@ read_page(const ArErrand *errand, ArFindings *page, ArMatch *match)
 	{
 		const char *value = ar_exchange_header(x, r->artifact_header);
 
-		page->ids[0] = value != NULL && ar_answer_text_is_clean(value) ? pstrdup(value) : NULL;
+		page->ids[0] = value != NULL ? ar_answer_id(pstrdup(value)) : NULL;
 	}
 }
 

@@ -140,9 +140,7 @@ match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match)
 		match->gone++;
 	if (match->id_count < AR_MATCH_IDS)
 	{
-		char	   *id = text_at(object, rule->artifact_path);
-
-		match->ids[match->id_count++] = id != NULL && ar_answer_text_is_clean(id) ? id : NULL;
+		match->ids[match->id_count++] = ar_answer_id(text_at(object, rule->artifact_path));
 	}
 }
 

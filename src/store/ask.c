@@ -69,11 +69,11 @@
 	" LEFT JOIN LATERAL reconcile.try_render_question(l.path, l.headers, l.body, c.client_reference, c.payload, c.idempotency_key," \
 	"  reconcile.question_values(c.artifact_id, c.first_at, $3, l.skew)) cr ON c.client_reference IS NOT NULL"
 
-/* The rule that an action is asked by next: never one that sends. */
+/* The rule that an action is asked by next: never one that sends. What is only watched needs none: then it is watched no more. */
 #define CURRENT_RULE \
-	" CROSS JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
+	" LEFT JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
 	"  WHERE x.operation = a.operation AND x.position >= a.lookup_position" \
-	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l"
+	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l ON true"
 
 #define WAITS_FOR_VERDICT \
 	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
@@ -83,7 +83,7 @@ static ArStatement ask_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id, a.state, l.position FROM reconcile.action a"
 	CURRENT_RULE
-	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND l.kind <> 'replay_by_key'"
+	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND (l.kind <> 'replay_by_key' OR l.kind IS NULL AND a.state = 'succeeded')"
 	"  AND (a.state <> 'delivered' OR NOT " WAITS_FOR_VERDICT ")"
 	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), unknown AS ("
@@ -92,7 +92,7 @@ static ArStatement ask_statement = {
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	"  AND due.state = 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
 	"), quiet AS ("
-	" UPDATE reconcile.action a SET gate_us = NULL, lookup_position = due.position"
+	" UPDATE reconcile.action a SET gate_us = NULL, lookup_position = coalesce(due.position, a.lookup_position)"
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	"  AND due.state <> 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
 	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM quiet"
@@ -105,7 +105,7 @@ static ArStatement ask_again_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id, l.position FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
 	" CROSS JOIN LATERAL (SELECT x.position FROM reconcile.lookup_rule x WHERE x.operation = a.operation"
-	"  AND x.kind <> 'replay_by_key' AND x.absence_proves ORDER BY x.position LIMIT 1) l"
+	"  AND x.kind <> 'replay_by_key' ORDER BY x.absence_proves DESC, x.position LIMIT 1) l"
 	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND a.due_at <= $3 AND p.paused_at IS NULL"
 	"  AND (a.not_after IS NULL OR a.not_after > $3)"
 	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $5 AND coalesce($6 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"

@@ -46,6 +46,7 @@ typedef struct ArDispatch
 	char	   *body;
 	bool		resend;			/* the very same request again: an earlier one may have happened */
 	bool		sends_key;
+	bool		key_was_sent;	/* by an attempt before this one */
 	ArEffect	effect;
 	bool		existed;		/* what is to be deleted was seen before */
 	ArDrill		drill;

@@ -161,6 +161,40 @@ $node->sql("SELECT reconcile.look_up_now('$id{later}', 'the test says so')");
 $node->wait_sql("SELECT count(*) > 2 FROM reconcile.lookup WHERE action_id = '$id{later}' AND answered_at IS NOT NULL", 't');
 isnt(end_of($id{later}), 'succeeded', 'later: what was made after the gate is not ours');
 
+# ---------------------------------------------------------------- another account
+
+define('account', { key_header => 'Idempotency-Key', write => [ {%kept} ] }, provider => { credential => 'account_a', consistency_window => '1 hour' },
+	headers => { 'Content-Type' => 'application/json', 'Idempotency-Key' => '{idempotency_key}', Authorization => '{credential}' },
+	key_lifetime => '1 day', key_lifetime_source => 'documented');
+$id{account} = $node->submit('account', { amount => 5 });
+end_of($id{account}, 'outcome_unknown');
+like($node->sql_error("UPDATE reconcile.provider SET credential = 'account_b' WHERE provider = 'account'"), qr/^55000: .*credential/,
+	'account: another account cannot be asked about, nor sent the same again');
+define('typo', { write => [ {%kept} ] }, provider => { credential => 'acount' }, headers => { Authorization => '{credential}' });
+$id{typo} = $node->submit('typo', { amount => 5 });
+$node->wait_sql("SELECT failures > 0 FROM reconcile.action WHERE action_id = '$id{typo}'", 't');
+$node->sql("UPDATE reconcile.provider SET credential = 'account_a' WHERE provider = 'typo'");
+is(end_of($id{typo}), 'succeeded', 'account: what has certainly not happened may go through another one');
+
+# ---------------------------------------------------------------- keys
+
+my %keyed = (
+	headers => { 'Content-Type' => 'application/json', 'Idempotency-Key' => '{idempotency_key}' },
+	key_lifetime => '1 day', key_lifetime_source => 'documented');
+
+define('same_key', { write => [ {%kept, visibility_lag_s => 1000}, { status => 409 } ] }, %keyed, on_absent => 'replace', lookup => { max_inconclusive => 1 },
+	answers => [ { applies_to => 'first', statuses => '{409}', class => 'rejected' }, { applies_to => 'replay', statuses => '{409}', class => 'unknown' } ]);
+$id{same_key} = $node->submit('same_key', { amount => 5 });
+
+define('too_late', { write => [ {%lost} ] }, provider => { consistency_window => '2 s' }, %keyed, lookups => [ { kind => 'replay_by_key' }, {} ]);
+$id{too_late} = $node->submit('too_late', { amount => 5 }, not_after => $node->sql(q{SELECT clock_timestamp() + interval '1.5 s'}));
+
+$node->wait_sql("SELECT state FROM reconcile.attempt WHERE action_id = '$id{same_key}' AND number = 2", qr/rejected|outcome_unknown/);
+isnt(end_of($id{same_key}, 'rejected|outcome_unknown|reconciling|safe_to_retry|manual_review|succeeded'), 'rejected',
+	'same key: the rules for a key that was sent before read the answer to a replacement');
+is(end_of($id{too_late}), 'safe_to_retry', 'too late: what must not be sent any more is asked about');
+is(scalar @{ $node->attempt($id{too_late}) }, 1, 'too late: not tried again and again');
+
 # ---------------------------------------------------------------- deletes
 
 define('remove', { preload => [ { ref => 'thing' } ], write => [ {%lost} ], read => [ {} ], read_default => { status => 200, body => { error => 'try again' } } },
@@ -169,6 +203,54 @@ define('remove', { preload => [ { ref => 'thing' } ], write => [ {%lost} ], read
 		match_values => { '$.ref' => '{name}' }, absent_statuses => '{404}', max_inconclusive => 2 });
 $id{remove} = $node->submit('remove', { name => 'thing' });
 is(end_of($id{remove}), 'manual_review', 'remove: an answer that shows something else does not show that it is gone');
+
+# ---------------------------------------------------------------- looked at again
+
+define('probe', { visibility_lag_s => 1000 });
+$id{probe} = $node->sql(q{SELECT reconcile.submit_drill('probe', '{"amount": 5}', 'probe')});
+$node->wait_sql("SELECT count(*) > 1 FROM reconcile.lookup WHERE action_id = '$id{probe}'", 't');
+$node->sql(q{DELETE FROM reconcile.lookup_rule WHERE operation = 'probe'});
+is($node->wait_sql("SELECT gate_us IS NULL FROM reconcile.action WHERE action_id = '$id{probe}'"
+	. " AND NOT EXISTS (SELECT FROM reconcile.lookup WHERE action_id = '$id{probe}' AND answered_at IS NULL)", 't', 20),
+	't', 'probe: without a rule it is not watched any more');
+
+my $letters = join '', map { chr(97 + int rand 26) } 1 .. 9000;
+define('long_id', { write => [ {%kept} ] }, lookup => { artifact_path => '$.body.blob' });
+$id{long_id} = $node->submit('long_id', { blob => $letters });
+is(end_of($id{long_id}, undef, 20), 'succeeded', 'long id: an id that cannot be kept does not hold up what was found');
+
+define('set_back', { write => [ {%kept} ], read => [ { status => 200, body => { data => [] } } ] },
+	lookup => { canary => 'none', negative_spacing => '2 s' });
+$id{set_back} = $node->submit('set_back', { amount => 5 });
+$node->wait_sql("SELECT result FROM reconcile.lookup WHERE action_id = '$id{set_back}'", 'absent');
+$node->sql("UPDATE reconcile.lookup SET asked_at = asked_at + interval '1 hour' WHERE action_id = '$id{set_back}'");
+is(end_of($id{set_back}, undef, 20), 'succeeded', 'set back: a wall clock that was set back holds up nothing');
+
+define('poison', { write => [ {%kept} ] }, lookup => { max_inconclusive => 2 });
+$node->sql(<<'SQL');
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a trigger of somebody else''s'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON reconcile.window_sample FOR EACH ROW WHEN (NEW.operation = 'poison') EXECUTE FUNCTION refuse();
+SQL
+$id{poison} = $node->submit('poison', { amount => 5 });
+is(end_of($id{poison}, undef, 60), 'manual_review', 'poison: an answer that cannot be stored does not hold the action for ever');
+is(reason($id{poison}), 'the answer could not be stored', 'poison: and that is told');
+
+define('exhausted', { write => [ {%kept} ], read => [ { status => 500 } ] }, %keyed, key_lifetime => '1 s', key_margin => '0',
+	lookups => [ { max_inconclusive => 1 }, { kind => 'replay_by_key' } ]);
+$id{exhausted} = $node->submit('exhausted', { amount => 5 });
+is(end_of($id{exhausted}), 'manual_review', 'exhausted: no rule is left');
+$node->sql("SELECT reconcile.look_up_now('$id{exhausted}', 'the test says so')");
+is(end_of($id{exhausted}, 'succeeded', 20), 'succeeded', 'exhausted: another round begins with the first rule');
+
+define('proves_no_more', { write => [ {%lost} ] });
+$id{proves_no_more} = $node->submit('proves_no_more', { amount => 5 });
+is(end_of($id{proves_no_more}), 'safe_to_retry', 'proves no more: absent');
+$node->sql(q{UPDATE reconcile.lookup_rule SET absence_proves = false WHERE operation = 'proves_no_more'});
+$node->assert_consistent('before the restart');
+$node->restart;		# so that no look is fresh
+$node->sql("SELECT reconcile.replace('$id{proves_no_more}', 'the test says so')");
+$node->wait_sql("SELECT count(*) > 2 FROM reconcile.lookup WHERE action_id = '$id{proves_no_more}'", 't', 20);
+is(end_of($id{proves_no_more}, 'safe_to_retry', 20), 'safe_to_retry', 'proves no more: it does not wait for a proof that no rule gives');
 
 $node->assert_consistent('in the end');
 $node->stop;
