@@ -281,11 +281,11 @@ COMMENT ON COLUMN reconcile.lookup_rule.path IS
 	'Template under the provider''s base_url with {client_reference}, {idempotency_key}, {payload key}, {artifact_id}, and {since_unix}, {since_iso}, {until_unix}, {until_iso}: from skew before the first send to skew from now.';
 COMMENT ON COLUMN reconcile.lookup_rule.body IS 'The body of a POST as a JSON template, as operation.body_document.';
 COMMENT ON COLUMN reconcile.lookup_rule.found_statuses IS 'Statuses whose body is searched for the reference.';
-COMMENT ON COLUMN reconcile.lookup_rule.absent_statuses IS 'Statuses that by themselves mean "not there", such as 404; only where the provider cannot mean "not allowed" by them.';
+COMMENT ON COLUMN reconcile.lookup_rule.absent_statuses IS 'Statuses that by themselves mean "not there", such as 404; only where the provider cannot mean "not allowed" by them. A page of HTML with such a status is a gateway''s and means nothing.';
 COMMENT ON COLUMN reconcile.lookup_rule.items_path IS 'The objects in the JSON answer of a list. An answer without the list is inconclusive.';
 COMMENT ON COLUMN reconcile.lookup_rule.reference_path IS 'The client reference inside an object.';
 COMMENT ON COLUMN reconcile.lookup_rule.reference_match IS
-	'equals: it must be ours, character for character; contains: ours must stand in it whole, as in a text that carries a marker.';
+	'equals: it must be ours, character for character; contains: ours must stand in it whole, as in a text that carries a marker; letters and digits beside it, or joined to it by . _ ~ -, belong to another one.';
 COMMENT ON COLUMN reconcile.lookup_rule.match_values IS
 	'Further conditions, {"jsonpath": "template"}: what the path finds in an object must equal the filled-in template, as text. Without a reference such a match is a candidate that a person has to judge, unless match_is_unique.';
 COMMENT ON COLUMN reconcile.lookup_rule.match_is_unique IS 'The provider can hold only one object with these values in the time between the first send, less skew, and the gate.';

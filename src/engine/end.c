@@ -256,8 +256,8 @@ ar_send_asked_pause_us(const ArExchange *x)
 }
 
 /* A page of a gateway's, not the provider's own words. */
-static bool
-may_be_a_page(const ArExchange *x)
+bool
+ar_send_may_be_a_page(const ArExchange *x)
 {
 	const char *type = ar_exchange_header(x, "content-type");
 
@@ -275,7 +275,7 @@ class_of_answer(const ArErrand *errand)
 	if (errand->rule_position > 0)
 		return errand->ruled;
 	if (d->effect == AR_EFFECT_DELETE)
-		return ar_classify_delete_status(x->facts.http_status, d->sends_key, d->existed, may_be_a_page(x));
+		return ar_classify_delete_status(x->facts.http_status, d->sends_key, d->existed, ar_send_may_be_a_page(x));
 	return ar_classify_status(x->facts.http_status, d->sends_key);
 }
 

@@ -136,6 +136,7 @@ extern void ar_send_judge(ArErrand **errands, int count);	/* asks the operations
 extern void ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end);
 
 extern int64 ar_send_asked_pause_us(const ArExchange *x);	/* what Retry-After says; -1: nothing */
+extern bool ar_send_may_be_a_page(const ArExchange *x);	/* a gateway's page rather than the provider's own words */
 extern void ar_send_degrade_end(const ArErrand *errand, ArAttemptEnd *end);	/* it cannot be stored as it is */
 
 /* request.c: ends the errand at once if its request cannot be started. */

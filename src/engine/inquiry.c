@@ -137,7 +137,8 @@ read_page(const ArErrand *errand, ArFindings *page, ArMatch *match)
 	page->answered = x->facts.transfer_ok && x->facts.final_header_end && x->facts.http_status >= 200;
 	page->body_trusted = x->facts.body_framed && x->facts.body_complete;
 	page->found_status = status_is_in(x->facts.http_status, r->found_statuses, r->found_status_count);
-	page->absent_status = status_is_in(x->facts.http_status, r->absent_statuses, r->absent_status_count);
+	page->absent_status = status_is_in(x->facts.http_status, r->absent_statuses, r->absent_status_count) &&
+		!ar_send_may_be_a_page(x);
 	if (!page->answered || !page->body_trusted || !page->found_status)
 		return;
 	ar_match_page(x->body, x->body_len, &rule, match);

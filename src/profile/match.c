@@ -34,19 +34,32 @@ text_at(Jsonb *document, const char *path)
 	return path == NULL ? NULL : ar_json_scalar_text(ar_json_query(jsonb_path_query_first, document, path));
 }
 
-/* The text must stand there whole, not as the beginning or end of a longer reference. */
+#define JOINING "._~-"
+
+static bool
+is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/*
+ * The text must stand there whole, not as the beginning or end of a longer
+ * reference.  What joins the parts of one may also be the end of a sentence.
+ */
 static bool
 stands_whole(const char *text, const char *wanted)
 {
-	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-";
 	size_t		length = strlen(wanted);
 
 	for (const char *at = strstr(text, wanted); at != NULL; at = strstr(at + 1, wanted))
 	{
-		bool		starts = at == text || strchr(word, at[-1]) == NULL;
-		bool		ends = at[length] == '\0' || strchr(word, at[length]) == NULL;
+		const char *before = at;
+		const char *after = at + length;
 
-		if (starts && ends)
+		while (before > text && strchr(JOINING, before[-1]) != NULL)
+			before--;
+		after += strspn(after, JOINING);
+		if ((before == text || !is_word(before[-1])) && !is_word(*after))
 			return true;
 	}
 	return false;
