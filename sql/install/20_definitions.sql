@@ -60,7 +60,7 @@ COMMENT ON COLUMN reconcile.provider.paused_at IS 'When sending to the provider 
 
 COMMENT ON COLUMN reconcile.provider.window_pinned IS 'The windows stay as they are, even if an object has been seen after one had closed.';
 COMMENT ON COLUMN reconcile.provider.credential IS
-	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL.';
+	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL. Another name is another account: it cannot be set while an action of the provider may have happened.';
 COMMENT ON COLUMN reconcile.provider.profile IS 'The profile that define_provider() took the definition from; NULL if it was written by hand.';
 COMMENT ON COLUMN reconcile.provider.profile_version IS 'The version of that profile.';
 
@@ -194,7 +194,7 @@ COMMENT ON COLUMN reconcile.response_rule.body_path IS
 	'A jsonpath that must find something in the JSON body. A success whose body cannot be read is then looked up, not believed.';
 COMMENT ON COLUMN reconcile.response_rule.class IS 'What such an answer means.';
 COMMENT ON COLUMN reconcile.response_rule.applies_to IS
-	'any answer; first: only to a key that was not sent before; replay: only to the very same request sent again with its key.';
+	'any answer; first: only to a key that was not sent before; replay: to one that was, above all when the very same request is sent again.';
 COMMENT ON COLUMN reconcile.response_rule.stored_reply IS
 	'Such an answer is the stored reply to the earlier request, so a rejection in it settles the earlier attempts too.';
 COMMENT ON COLUMN reconcile.response_rule.artifact_path IS 'Where this answer holds the artifact id, if elsewhere than the operation says.';
@@ -285,11 +285,11 @@ COMMENT ON COLUMN reconcile.lookup_rule.path IS
 	'Template under the provider''s base_url with {client_reference}, {idempotency_key}, {payload key}, {artifact_id}, and {since_unix}, {since_iso}, {until_unix}, {until_iso}: from skew before the first send to skew from now.';
 COMMENT ON COLUMN reconcile.lookup_rule.body IS 'The body of a POST as a JSON template, as operation.body_document.';
 COMMENT ON COLUMN reconcile.lookup_rule.found_statuses IS 'Statuses whose body is searched for the reference.';
-COMMENT ON COLUMN reconcile.lookup_rule.absent_statuses IS 'Statuses that by themselves mean "not there", such as 404; only where the provider cannot mean "not allowed" by them.';
+COMMENT ON COLUMN reconcile.lookup_rule.absent_statuses IS 'Statuses that by themselves mean "not there", such as 404; only where the provider cannot mean "not allowed" by them. A page of HTML with such a status is a gateway''s and means nothing.';
 COMMENT ON COLUMN reconcile.lookup_rule.items_path IS 'The objects in the JSON answer of a list. An answer without the list is inconclusive.';
 COMMENT ON COLUMN reconcile.lookup_rule.reference_path IS 'The client reference inside an object.';
 COMMENT ON COLUMN reconcile.lookup_rule.reference_match IS
-	'equals: it must be ours, character for character; contains: ours must stand in it whole, as in a text that carries a marker.';
+	'equals: it must be ours, character for character; contains: ours must stand in it whole, as in a text that carries a marker; letters and digits beside it, or joined to it by . _ ~ -, belong to another one.';
 COMMENT ON COLUMN reconcile.lookup_rule.match_values IS
 	'Further conditions, {"jsonpath": "template"}: what the path finds in an object must equal the filled-in template, as text. Without a reference such a match is a candidate that a person has to judge, unless match_is_unique.';
 COMMENT ON COLUMN reconcile.lookup_rule.match_is_unique IS 'The provider can hold only one object with these values in the time between the first send, less skew, and the gate.';

@@ -288,6 +288,8 @@ COMMENT ON TABLE reconcile.clock IS
 	'The durable logical clock: it counts elapsed time, may be late, and is never ahead. It opens the gates. One row for each postmaster lifetime that is not yet forgotten; the furthest counts.';
 COMMENT ON COLUMN reconcile.clock.elapsed_us IS 'Elapsed time when last stored, microseconds.';
 COMMENT ON COLUMN reconcile.clock.monotonic_us IS 'The machine''s monotonic clock at that moment, microseconds.';
+COMMENT ON COLUMN reconcile.clock.wall_at IS
+	'The latest reading of the wall clock so far. While that stands behind it, no idempotency key counts as alive; if it was wrong, a superuser can set it right.';
 COMMENT ON COLUMN reconcile.clock.lifetime IS 'The postmaster lifetime in which monotonic_us was read; another one resumes from elapsed_us.';
 
 CREATE TABLE reconcile.arming (

@@ -218,6 +218,17 @@ BEGIN
 				USING ERRCODE = '55000', HINT = 'Their lookups must go where the attempts went. Settle them first, or define a new provider.';
 		END IF;
 	END IF;
+	-- Through another account it would be asked, and sent again, where the attempts have never been.
+	IF NEW.credential IS DISTINCT FROM OLD.credential THEN
+		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
+		SELECT count(*) INTO open_actions FROM reconcile.action a
+		 WHERE a.provider = OLD.provider AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
+			OR a.state = 'planned' AND a.attempts > 0 AND a.looked_at IS NOT NULL);
+		IF open_actions > 0 THEN
+			RAISE EXCEPTION 'the credential of provider "%" cannot be another one while % of its actions may have happened', OLD.provider, open_actions
+				USING ERRCODE = '55000', HINT = 'If it is for the same account, put its content into the file that is named now. Otherwise settle them first, or define a new provider.';
+		END IF;
+	END IF;
 	-- A pause is no change of what the provider is.
 	IF to_jsonb(NEW) - '{version,paused_at,paused_reason}'::text[] IS DISTINCT FROM
 		to_jsonb(OLD) - '{version,paused_at,paused_reason}'::text[] THEN
@@ -227,7 +238,7 @@ BEGIN
 	END IF;
 	RETURN NEW;
 END $$;
-COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address while actions are unresolved. SQLSTATE 55000.';
+COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address or credential while actions are unresolved. SQLSTATE 55000.';
 CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
 
@@ -264,7 +275,7 @@ DECLARE
 	sample jsonb;
 	open_actions bigint;
 BEGIN
-	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND NEW.operation IS DISTINCT FROM OLD.operation THEN
+	IF TG_OP = 'DELETE' OR TG_OP = 'UPDATE' AND (NEW.operation IS DISTINCT FROM OLD.operation OR NEW.kind = 'replay_by_key' AND OLD.kind <> 'replay_by_key') THEN
 		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
 		SELECT count(*) INTO open_actions FROM reconcile.action a
 		 WHERE a.operation = OLD.operation AND (a.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
@@ -296,9 +307,13 @@ CREATE FUNCTION reconcile.rule_changed() RETURNS trigger
 DECLARE
 	changed text;
 BEGIN
+	-- A dump that is being restored brings the version along.
+	IF current_setting('check_function_bodies') = 'off' THEN
+		RETURN NULL;
+	END IF;
 	FOREACH changed IN ARRAY array_remove(ARRAY[CASE WHEN TG_OP <> 'INSERT' THEN OLD.operation END,
 			CASE WHEN TG_OP <> 'DELETE' THEN NEW.operation END], NULL) LOOP
-		-- As long as nobody has acted by it, it is still being written, or restored.
+		-- As long as nobody has acted by it, it is still being written.
 		UPDATE reconcile.operation o SET version = o.version
 		 WHERE o.operation = changed AND EXISTS (SELECT FROM reconcile.action a WHERE a.operation = changed);
 	END LOOP;
@@ -331,24 +346,29 @@ CREATE FUNCTION reconcile.question_values(artifact_id text, first_at timestamptz
 		'since_unix', floor(extract(epoch FROM $2) - extract(epoch FROM $4))::bigint,
 		'since_iso', to_char((to_timestamp(extract(epoch FROM $2) - extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
 		'until_unix', ceil(extract(epoch FROM $3) + extract(epoch FROM $4))::bigint,
-		'until_iso', to_char((to_timestamp(extract(epoch FROM $3) + extract(epoch FROM $4))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) $$;
+		'until_iso', to_char((to_timestamp(ceil(extract(epoch FROM $3) + extract(epoch FROM $4)))) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) $$;
 COMMENT ON FUNCTION reconcile.question_values(text, timestamptz, timestamptz, interval) IS
 	'What a question may name besides the payload: artifact_id, and since and until, in seconds since 1970 and as ISO 8601: from the first send to now, each less or more by the skew.';
 
-CREATE FUNCTION reconcile.try_render_values(match_values jsonb, client_reference text, payload jsonb) RETURNS text[]
-	LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION reconcile.try_render_values(match_values jsonb, client_reference text, payload jsonb, idempotency_key text) RETURNS text[]
+	LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	result text[] := '{}';
 	path text;
 	template text;
 BEGIN
+	IF $1 IS NULL THEN
+		RETURN NULL;
+	END IF;
 	FOR path, template IN SELECT key, value FROM jsonb_each_text($1) ORDER BY key LOOP
+		IF position('{idempotency_key}' in template) > 0 THEN
+			template := replace(template, '{idempotency_key}', $4);
+		END IF;
 		result := result || ARRAY[path, reconcile.render(template, 'text', $2, $3)];
 	END LOOP;
 	RETURN result;
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
-	-- A value that nothing equals: better no match than a wrong one.
 	RETURN ARRAY['$', NULL];
 END $$;
-COMMENT ON FUNCTION reconcile.try_render_values(jsonb, text, jsonb) IS
-	'The conditions of a lookup_rule with the values of an action: jsonpath, expected text, jsonpath, ... If one cannot be made, nothing will match.';
+COMMENT ON FUNCTION reconcile.try_render_values(jsonb, text, jsonb, text) IS
+	'The conditions of a lookup_rule with the values of an action: jsonpath, expected text, jsonpath, ... A condition that cannot be made has no text: then the question cannot be asked, for nothing would match, and that would look like an absence. NULL without conditions.';

@@ -348,7 +348,7 @@ BEGIN
 	SELECT * INTO w FROM reconcile.window_of($1);
 	SELECT array_agg(d.lag_us) FILTER (WHERE d.outcome = 'visible') INTO lags FROM reconcile.drill_state($2) d;
 	SELECT string_agg(format('%s %s', n, outcome), ', ' ORDER BY n DESC, outcome) INTO missing
-	  FROM (SELECT CASE d.outcome WHEN 'open' THEN 'not visible in time' ELSE d.outcome END AS outcome, count(*) AS n
+	  FROM (SELECT CASE d.outcome WHEN 'open' THEN 'not seen yet' ELSE d.outcome END AS outcome, count(*) AS n
 		FROM reconcile.drill_state($2) d WHERE d.outcome <> 'visible' GROUP BY 1) x;
 	SELECT (extract(epoch FROM max(v.lag)) * 2000000)::bigint INTO floor_us FROM reconcile.window_violation v
 	 WHERE v.operation = $1 AND v.position = w.position AND v.closed_at IS NULL;

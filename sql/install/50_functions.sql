@@ -117,6 +117,7 @@ BEGIN
 		queued = ($4 = 'planned'), waits = false, held = false, held_because = NULL, lookup_position = 0, due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
 		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
 			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
+		lookup_position = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN 0 ELSE x.lookup_position END,
 		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $5)
 	 WHERE x.action_id = $1
 	 RETURNING reconcile.resolved_status(x.standing) INTO new_status;
@@ -155,7 +156,7 @@ BEGIN
 		CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END, $2);
 END $$;
 COMMENT ON FUNCTION reconcile.look_up_now(uuid, text) IS
-	'Start another round of lookups for an action in manual_review; still never before its gate. Error 55000 in any other state.';
+	'Start another round of lookups, from the first rule on, for an action in manual_review; still never before its gate. Error 55000 in any other state.';
 
 CREATE FUNCTION reconcile.pause(provider text, reason text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -36,6 +36,9 @@ ar_key_is_alive_sql(PG_FUNCTION_ARGS)
 	now.wall_us = PG_GETARG_TIMESTAMPTZ(6);
 	now.boot_us = PG_GETARG_INT64(7);
 	now.boot = text_to_cstring(PG_GETARG_TEXT_PP(8));
+	/* No clock says "for ever". */
+	if (TIMESTAMP_NOT_FINITE(first.wall_us) || TIMESTAMP_NOT_FINITE(now.wall_us))
+		PG_RETURN_BOOL(false);
 	age_us = ar_key_age_us(&first, &now, PG_ARGISNULL(9) ? PG_INT64_MIN : PG_GETARG_TIMESTAMPTZ(9));
 	PG_RETURN_BOOL(ar_key_is_alive(&can, age_us, PG_GETARG_INT64(2)));
 }

@@ -16,6 +16,8 @@
 /* A probe that is not visible after so many questions is not waited for. */
 #define WATCHED_AT_MOST	1000
 
+#define NOT_FOUND_PROVES_NOTHING "not found, where that proves nothing"
+
 /* An object that another action is credited with is none of ours; a candidate of that sort is none at all. */
 static void
 drop_owned(const ArQuestion *q, ArFindings *seen, ArLookupFacts *facts)
@@ -36,6 +38,18 @@ drop_owned(const ArQuestion *q, ArFindings *seen, ArLookupFacts *facts)
 			i--;
 		}
 	}
+}
+
+/* Only what has an id can be told from what others are credited with; of many, not all ids are kept. */
+static bool
+every_candidate_is_known(const ArFindings *seen)
+{
+	for (int i = 0; i < seen->id_count; i++)
+	{
+		if (seen->ids[i] == NULL)
+			return false;
+	}
+	return seen->candidates <= seen->id_count;
 }
 
 /* What was seen, without a judgement. */
@@ -60,18 +74,17 @@ gather_facts(const ArErrand *errand, ArFindings *seen, ArLookupFacts *facts)
 	facts->incomplete = seen->incomplete != NULL;
 	facts->matches = seen->matches;
 	facts->candidates = seen->candidates;
+	facts->candidate_is_unique = q->reading.unique && every_candidate_is_known(seen);
 	facts->gone = seen->gone > 0 && seen->gone >= seen->matches + seen->candidates;
 	facts->unchanged = q->before_digest != NULL && seen->digest != NULL && strcmp(q->before_digest, seen->digest) == 0;
 	facts->canary_asked = inquiry->on_canary;
 	facts->canary_found = inquiry->on_canary && canary->answered && canary->found_status && canary->shape_ok &&
 		canary->matches + canary->candidates > 0;
-	/* An object that is asked for by its name and is not ours is somebody else's, not an absence of ours. */
-	if (q->effect == AR_EFFECT_CREATE && q->reading.items_path == NULL && seen->found_status &&
+	/* An answer by name that shows something else is no absence: somebody else's object, or an error in a 200. */
+	if (q->effect != AR_EFFECT_UPDATE && q->reading.items_path == NULL && seen->found_status &&
 		seen->matches + seen->candidates == 0)
 		facts->shape_ok = false;
 	drop_owned(q, seen, facts);
-	/* Without an id nobody could tell that it has been credited already. */
-	facts->candidate_is_unique = q->reading.unique && seen->id_count > 0 && seen->ids[0] != NULL;
 }
 
 static int64
@@ -156,7 +169,7 @@ choose_what_happened(const ArErrand *errand, bool canary_found, ArAnswer *answer
 				return;
 			}
 			answer->result = AR_LOOKUP_INCONCLUSIVE;
-			answer->reason = "not found, where that proves nothing";
+			answer->reason = NOT_FOUND_PROVES_NOTHING;
 			pass_on(q, answer);
 			return;
 		case AR_LOOKUP_INCONCLUSIVE:
@@ -177,10 +190,17 @@ choose_before_send(const ArErrand *errand, ArAnswer *answer)
 		answer->step = AR_STEP_LOOKED_BEFORE;
 	else if (answer->result == AR_LOOKUP_FOUND)
 		answer->step = AR_STEP_FOUND;
-	else if (answer->result == AR_LOOKUP_ABSENT)
+	else if (answer->result == AR_LOOKUP_ABSENT && q->absence_proves)
 	{
 		answer->step = AR_STEP_ABSENT;
 		answer->replace = true;
+	}
+	else if (answer->result == AR_LOOKUP_ABSENT)
+	{
+		/* It did when the absence was established; whoever has changed the rule knows better. */
+		answer->result = AR_LOOKUP_INCONCLUSIVE;
+		answer->reason = NOT_FOUND_PROVES_NOTHING;
+		answer->step = AR_STEP_GIVE_UP;
 	}
 	else if (answer->result == AR_LOOKUP_AMBIGUOUS || too_often)
 		answer->step = AR_STEP_GIVE_UP;
@@ -361,7 +381,7 @@ describe_poll(const ArErrand *errand, ArAnswer *answer)
 	else
 		answer->reason = state != NULL ? "the provider has not decided yet" : "no state could be read";
 	if (answer->step == AR_STEP_ACCEPTED && r->artifact_path != NULL)
-		answer->artifact_id = ar_answer_value(x->body, x->body_len, r->artifact_path);
+		answer->artifact_id = ar_answer_id(ar_answer_value(x->body, x->body_len, r->artifact_path));
 	answer->pause_us = pause_before_asking_again(errand);
 	initStringInfo(&json);
 	appendStringInfoString(&json, "{\"poll\": {\"reason\": ");
@@ -373,6 +393,40 @@ describe_poll(const ArErrand *errand, ArAnswer *answer)
 	}
 	describe_exchange(&json, errand, answer->http_status);
 	answer->evidence = json.data;
+}
+
+/* What cannot be stored as it is proves nothing. */
+void
+ar_ask_degrade_answer(const ArErrand *errand, ArAnswer *answer)
+{
+	const ArQuestion *q = errand->question;
+	int			http_status = answer->http_status;
+
+	memset(answer, 0, sizeof(*answer));
+	answer->result = AR_LOOKUP_INCONCLUSIVE;
+	answer->reason = "the answer could not be stored";
+	answer->http_status = http_status;
+	answer->evidence = psprintf("{\"%s\": {\"result\": \"inconclusive\", \"reason\": \"%s\"}}",
+								q->kind == AR_ASK_FOR_VERDICT ? "poll" : "lookup", answer->reason);
+	switch (q->kind)
+	{
+		case AR_ASK_WHAT_HAPPENED:
+			choose_after_inconclusive(errand, answer);
+			break;
+		case AR_ASK_BEFORE_SEND:
+			choose_before_send(errand, answer);
+			break;
+		case AR_ASK_FOR_VERDICT:
+			answer->step = q->overdue ? AR_STEP_OVERDUE : AR_STEP_PENDING;
+			answer->pause_us = pause_before_asking_again(errand);
+			break;
+		case AR_ASK_WHEN_VISIBLE:
+			choose_when_visible(q, answer);
+			break;
+		case AR_ASK_FOR_DUPLICATES:
+			choose_for_duplicates(errand, answer);
+			break;
+	}
 }
 
 /* What an answer proves and what follows.  Palloc'ed in the current context; needs a transaction. */

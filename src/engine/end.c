@@ -87,14 +87,14 @@ read_artifact(const ArErrand *errand, char **artifact_id)
 	if (path != NULL)
 	{
 		*artifact_id = x->facts.body_framed && x->facts.body_complete ?
-			ar_answer_value(x->body, x->body_len, path) : NULL;
+			ar_answer_id(ar_answer_value(x->body, x->body_len, path)) : NULL;
 		return *artifact_id != NULL;
 	}
 	if (d->artifact_header != NULL)
 	{
 		const char *value = ar_exchange_header(x, d->artifact_header);
 
-		*artifact_id = value != NULL && *value != '\0' && ar_answer_text_is_clean(value) ? pstrdup(value) : NULL;
+		*artifact_id = value != NULL && *value != '\0' ? ar_answer_id(pstrdup(value)) : NULL;
 		return *artifact_id != NULL;
 	}
 	*artifact_id = d->client_reference;
@@ -220,7 +220,7 @@ ar_send_judge(ArErrand **errands, int count)
 		rulings[judged].operation = errands[i]->dispatch->operation;
 		rulings[judged].http_status = x->facts.http_status;
 		rulings[judged].headers = headers_as_json(x);
-		rulings[judged].resend = errands[i]->dispatch->resend;
+		rulings[judged].resend = errands[i]->dispatch->resend || errands[i]->dispatch->key_was_sent;
 		if (x->facts.body_framed && x->facts.body_complete && strlen(x->body) == x->body_len &&
 			pg_verifymbstr(x->body, (int) x->body_len, true))
 			rulings[judged].body = x->body;
@@ -256,8 +256,8 @@ ar_send_asked_pause_us(const ArExchange *x)
 }
 
 /* A page of a gateway's, not the provider's own words. */
-static bool
-may_be_a_page(const ArExchange *x)
+bool
+ar_send_may_be_a_page(const ArExchange *x)
 {
 	const char *type = ar_exchange_header(x, "content-type");
 
@@ -275,25 +275,38 @@ class_of_answer(const ArErrand *errand)
 	if (errand->rule_position > 0)
 		return errand->ruled;
 	if (d->effect == AR_EFFECT_DELETE)
-		return ar_classify_delete_status(x->facts.http_status, d->sends_key, d->existed, may_be_a_page(x));
+		return ar_classify_delete_status(x->facts.http_status, d->sends_key, d->existed, ar_send_may_be_a_page(x));
 	return ar_classify_status(x->facts.http_status, d->sends_key);
 }
 
 /*
  * After a resend: the same again in a while, or the next rule.  A provider
- * that repeats what it has stored will not say anything else next time.
+ * that repeats what it has stored will not say anything else next time; that it
+ * is still at work will change.
  */
-static void
-plan_after_resend(const ArDispatch *d, bool answered, ArAttemptEnd *end)
+static bool
+has_said_all(const ArErrand *errand, ArAnswerClass answer, ArState attempt_state)
 {
-	bool		nothing_new = end->attempt_state == AR_REJECTED || (answered && d->replay_is_stored && end->event == AR_EVENT_ANSWER_LOST);
+	const ArDispatch *d = errand->dispatch;
 
-	end->inconclusives = d->inconclusives + (end->attempt_state == AR_OUTCOME_UNKNOWN ? 1 : 0);
-	if (nothing_new || end->inconclusives >= d->max_inconclusive)
+	if (attempt_state == AR_REJECTED || errand->ruled_stored_reply)
+		return true;
+	/* Without a rule that says so it may be the word of a gateway's: reason to ask elsewhere, not to give up. */
+	return d->next_window_us >= 0 &&
+		(answer == AR_ANSWER_ALREADY_EXISTS || (answer == AR_ANSWER_UNKNOWN && d->replay_is_stored));
+}
+
+static void
+plan_after_resend(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
+{
+	bool		unknown = end->attempt_state == AR_OUTCOME_UNKNOWN;
+
+	end->inconclusives = d->inconclusives + (unknown ? 1 : 0);
+	if (said_all || end->inconclusives >= d->max_inconclusive)
 	{
 		end->pass_rule = d->rule_position;
 		end->inconclusives = 0;
-		end->ask_in_us = end->attempt_state == AR_OUTCOME_UNKNOWN ? d->late_arrival_us + d->window_us : 0;
+		end->ask_in_us = unknown ? d->late_arrival_us + Max(d->next_window_us, 0) : 0;
 	}
 	else
 		end->ask_in_us = ar_backoff_us(d->resend_pause_us, d->resend_pause_max_us, Max(end->inconclusives, d->failures + 1),
@@ -305,7 +318,7 @@ plan_after_resend(const ArDispatch *d, bool answered, ArAttemptEnd *end)
  * attempt: from now, which is not earlier.
  */
 static void
-plan_question(const ArDispatch *d, bool answered, ArAttemptEnd *end)
+plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
 {
 	int64		window_us = d->late_arrival_us + d->window_us;
 
@@ -313,7 +326,7 @@ plan_question(const ArDispatch *d, bool answered, ArAttemptEnd *end)
 	if (end->attempt_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE)
 		end->attempt_gate_us = ar_lower_now() + window_us;
 	if (end->action_state == AR_OUTCOME_UNKNOWN && d->resend)
-		plan_after_resend(d, answered, end);
+		plan_after_resend(d, said_all, end);
 	else if (end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = d->replay_first ? d->window_us : window_us;
 	else if (end->event == AR_EVENT_ANSWERED_UNREADABLE)
@@ -335,6 +348,7 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 	const ArExchange *x = errand->exchange;
 	ArTransferClass transfer = ar_send_classify(errand);
 	bool		answered = transfer == AR_TRANSFER_ANSWERED;
+	bool		said_all = false;
 	const char *answer_name = NULL;
 
 	memset(end, 0, sizeof(*end));
@@ -360,13 +374,14 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 
 		answer_name = ar_answer_class_name(answer);
 		read_answer(errand, answer, end);
+		said_all = has_said_all(errand, answer, end->attempt_state);
 	}
 	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));
 	if (end->event == AR_EVENT_NOT_EXECUTED)
 		end->due_in_us = ar_retry_after_us(ar_send_asked_pause_us(x), end->due_in_us, d->retry_after_max_us);
-	plan_question(d, answered, end);
+	plan_question(d, said_all, end);
 	if (end->event == AR_EVENT_NOT_EXECUTED && end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = Max(end->ask_in_us, end->due_in_us);
 }

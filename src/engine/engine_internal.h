@@ -136,6 +136,7 @@ extern void ar_send_judge(ArErrand **errands, int count);	/* asks the operations
 extern void ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end);
 
 extern int64 ar_send_asked_pause_us(const ArExchange *x);	/* what Retry-After says; -1: nothing */
+extern bool ar_send_may_be_a_page(const ArExchange *x);	/* a gateway's page rather than the provider's own words */
 extern void ar_send_degrade_end(const ArErrand *errand, ArAttemptEnd *end);	/* it cannot be stored as it is */
 
 /* request.c: ends the errand at once if its request cannot be started. */
@@ -150,6 +151,7 @@ extern void ar_ask_go_on(ArEngine *engine, ArErrand *errand);
 
 /* ask.c: what the whole answer means; in a transaction. */
 extern void ar_ask_describe_answer(const ArErrand *errand, ArAnswer *answer);
+extern void ar_ask_degrade_answer(const ArErrand *errand, ArAnswer *answer);	/* it cannot be stored as it is */
 
 /* record.c: putting results into the database. */
 extern bool ar_record_is_due(const ArEngine *engine);

@@ -137,7 +137,8 @@ read_page(const ArErrand *errand, ArFindings *page, ArMatch *match)
 	page->answered = x->facts.transfer_ok && x->facts.final_header_end && x->facts.http_status >= 200;
 	page->body_trusted = x->facts.body_framed && x->facts.body_complete;
 	page->found_status = status_is_in(x->facts.http_status, r->found_statuses, r->found_status_count);
-	page->absent_status = status_is_in(x->facts.http_status, r->absent_statuses, r->absent_status_count);
+	page->absent_status = status_is_in(x->facts.http_status, r->absent_statuses, r->absent_status_count) &&
+		!ar_send_may_be_a_page(x);
 	if (!page->answered || !page->body_trusted || !page->found_status)
 		return;
 	ar_match_page(x->body, x->body_len, &rule, match);
@@ -155,7 +156,7 @@ read_page(const ArErrand *errand, ArFindings *page, ArMatch *match)
 	{
 		const char *value = ar_exchange_header(x, r->artifact_header);
 
-		page->ids[0] = value != NULL && ar_answer_text_is_clean(value) ? pstrdup(value) : NULL;
+		page->ids[0] = value != NULL ? ar_answer_id(pstrdup(value)) : NULL;
 	}
 }
 
@@ -184,7 +185,8 @@ add_page(ArFindings *all, const ArFindings *page)
 	all->answered = page->answered && (first || all->answered);
 	all->body_trusted = page->body_trusted && (first || all->body_trusted);
 	all->found_status = page->found_status;
-	all->absent_status = page->absent_status;
+	/* "Not there" is said of the whole list, not of a page that has got lost. */
+	all->absent_status = page->absent_status && first;
 	all->shape_ok = page->shape_ok && (first || all->shape_ok);
 	if (all->incomplete == NULL)
 		all->incomplete = page->incomplete;
@@ -215,7 +217,10 @@ link_headers(const ArExchange *x)
 	return all;
 }
 
-/* Where the list goes on, by what the provider says or by counting; false at its end. */
+/*
+ * Where the list goes on, by what the provider says, or how many pages or rows
+ * after the first one; false at its end.
+ */
 static bool
 next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page, const ArMatch *match,
 		   const char **place, const char **problem)
@@ -246,12 +251,10 @@ next_place(const ArErrand *errand, const ArFindings *all, const ArFindings *page
 		return false;
 	if (strcmp(r->paging, "offset") == 0 || strcmp(r->paging, "page") == 0)
 	{
-		*place = psprintf("%d", *r->paging == 'o' ? all->rows : all->pages + 1);
+		*place = psprintf("%d", *r->paging == 'o' ? all->rows : all->pages);
 		return page->rows >= r->page_size || (r->paging_more != NULL && page->rows > 0);
 	}
-	/* A page with nothing on it is the last one, whatever it goes on to name. */
-	if (page->rows == 0 && r->paging_more == NULL)
-		return false;
+	/* A page with nothing on it need not be the last one: a filter may have left nothing. */
 	*place = match->next;
 	if (match->next == NULL && r->paging_more != NULL)
 		*problem = "there are more pages, but it does not say where";
@@ -283,7 +286,11 @@ plan_next(ArErrand *errand, const char *place)
 		planned = inquiry->next_body != NULL;
 	}
 	else
+	{
+		if (strcmp(r->paging, "cursor") != 0)
+			place = psprintf("%d", atoi(place) + ar_path_number(asked->path, r->paging_parameter, *r->paging == 'p' ? 1 : 0));
 		inquiry->next_path = ar_path_with_parameter(asked->path, r->paging_parameter, place);
+	}
 	MemoryContextSwitchTo(caller);
 	return planned;
 }
@@ -311,7 +318,10 @@ page_follows(ArErrand *errand, ArFindings *all, const ArFindings *page, const Ar
 	bool		follows;
 
 	if (r->paging == NULL || strcmp(r->paging, "none") == 0 || !page->shape_ok ||
-		(all->matches + all->candidates > 0 && errand->question->kind != AR_ASK_FOR_DUPLICATES))
+		(all->matches > 0 && errand->question->kind != AR_ASK_FOR_DUPLICATES))
+		return false;
+	/* What is only alike may be on further pages too, and may be another action's. */
+	if (all->candidates > 0 && errand->question->effect != AR_EFFECT_CREATE)
 		return false;
 	follows = next_place(errand, all, page, match, &place, &problem);
 	if (follows && all->pages >= r->max_pages)

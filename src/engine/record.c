@@ -84,6 +84,8 @@ record_answer(ArErrand *errand)
 	if (errand->goes_on)
 		return false;
 	ar_ask_describe_answer(errand, &answer);
+	if (errand->record_failures >= STORE_ATTEMPTS)
+		ar_ask_degrade_answer(errand, &answer);
 	return ar_store_record_answer(errand->question, &answer);
 }
 

@@ -17,6 +17,8 @@
 
 #include "profile/guarded.h"
 
+#define ID_BYTES_MAX	2000		/* an index has to hold it */
+
 Jsonb *
 ar_json_query(PGFunction function, Jsonb *document, const char *path)
 {
@@ -124,4 +126,10 @@ ar_answer_text_is_clean(const char *text)
 			return false;
 	}
 	return pg_verifymbstr(text, (int) strlen(text), true);
+}
+
+char *
+ar_answer_id(char *text)
+{
+	return text != NULL && strlen(text) <= ID_BYTES_MAX && ar_answer_text_is_clean(text) ? text : NULL;
 }

@@ -33,4 +33,7 @@ extern char *ar_json_scalar_text(Jsonb *document);
 /* Is it valid text of this database, without control characters? */
 extern bool ar_answer_text_is_clean(const char *text);
 
+/* The text, if it can be kept as the id of what was made, or NULL. Any argument may be NULL. */
+extern char *ar_answer_id(char *text);
+
 #endif							/* AR_PROFILE_ANSWER_H */

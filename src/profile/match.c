@@ -5,6 +5,8 @@
 #include "profile/match.h"
 
 #include <ctype.h>
+#include <limits.h>
+#include <math.h>
 
 #include "fmgr.h"
 #include "lib/stringinfo.h"
@@ -17,6 +19,7 @@
 #include "profile/guarded.h"
 #include "types/digest.h"
 
+#define LAST_SECOND	1e11	/* beyond that it counts something else: milliseconds */
 #define UNIX_TO_POSTGRES_US	((POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY)
 
 static bool
@@ -31,25 +34,38 @@ text_at(Jsonb *document, const char *path)
 	return path == NULL ? NULL : ar_json_scalar_text(ar_json_query(jsonb_path_query_first, document, path));
 }
 
-/* The text must stand there whole, not as the beginning or end of a longer reference. */
+#define JOINING "._~-"
+
+static bool
+is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/*
+ * The text must stand there whole, not as the beginning or end of a longer
+ * reference.  What joins the parts of one may also be the end of a sentence.
+ */
 static bool
 stands_whole(const char *text, const char *wanted)
 {
-	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-";
 	size_t		length = strlen(wanted);
 
 	for (const char *at = strstr(text, wanted); at != NULL; at = strstr(at + 1, wanted))
 	{
-		bool		starts = at == text || strchr(word, at[-1]) == NULL;
-		bool		ends = at[length] == '\0' || strchr(word, at[length]) == NULL;
+		const char *before = at;
+		const char *after = at + length;
 
-		if (starts && ends)
+		while (before > text && strchr(JOINING, before[-1]) != NULL)
+			before--;
+		after += strspn(after, JOINING);
+		if ((before == text || !is_word(before[-1])) && !is_word(*after))
 			return true;
 	}
 	return false;
 }
 
-/* Microseconds since 1970 of a number of seconds or an ISO 8601 text. May ereport. */
+/* Microseconds since 1970 of a number of seconds or an ISO 8601 text, which without a zone is UTC. May ereport. */
 static int64
 instant_us(const char *text)
 {
@@ -57,7 +73,13 @@ instant_us(const char *text)
 	double		seconds = strtod(text, &end);
 
 	if (*end == '\0' && end != text)
+	{
+		if (!(fabs(seconds) < LAST_SECOND))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("\"%s\" is no number of seconds since 1970", text)));
 		return (int64) (seconds * USECS_PER_SEC);
+	}
 	return DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid),
 												   Int32GetDatum(-1))) + UNIX_TO_POSTGRES_US;
 }
@@ -131,9 +153,7 @@ match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match)
 		match->gone++;
 	if (match->id_count < AR_MATCH_IDS)
 	{
-		char	   *id = text_at(object, rule->artifact_path);
-
-		match->ids[match->id_count++] = id != NULL && ar_answer_text_is_clean(id) ? id : NULL;
+		match->ids[match->id_count++] = ar_answer_id(text_at(object, rule->artifact_path));
 	}
 }
 
@@ -278,4 +298,22 @@ ar_path_with_parameter(const char *path, const char *name, const char *value)
 		rest += length + (rest[length] == '&');
 	}
 	return out.data;
+}
+
+int
+ar_path_number(const char *path, const char *name, int otherwise)
+{
+	for (const char *rest = path + strcspn(path, "?"); *rest; rest += strcspn(rest, "&"))
+	{
+		char	   *end;
+		long		number;
+
+		rest++;
+		if (!is_parameter(rest, name))
+			continue;
+		number = strtol(rest + strlen(name) + 1, &end, 10);
+		if (end != rest + strlen(name) + 1 && (*end == '\0' || *end == '&') && number >= 0 && number <= INT_MAX / 2)
+			return (int) number;
+	}
+	return otherwise;
 }

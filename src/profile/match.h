@@ -56,4 +56,7 @@ extern void ar_match_page(const char *body, size_t length, const ArMatchRule *ru
 /* The path with a query parameter set to that value, percent-encoded; palloc'ed. */
 extern char *ar_path_with_parameter(const char *path, const char *name, const char *value);
 
+/* The number that a query parameter of the path has now; without one that can be read, the other. */
+extern int	ar_path_number(const char *path, const char *name, int otherwise);
+
 #endif							/* AR_PROFILE_MATCH_H */

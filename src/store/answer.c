@@ -227,7 +227,7 @@ step_action(const ArQuestion *question, const ArAnswer *answer)
 	values[4] = CStringGetTextDatum(answer->evidence);
 	values[5] = text_or_null(answer->artifact_id, &nulls[5]);
 	values[6] = Int64GetDatum(ar_lower_now() + answer->pause_us);
-	nulls[6] = state == AR_OUTCOME_UNKNOWN || state == AR_DELIVERED ? ' ' : 'n';
+	nulls[6] = state == AR_OUTCOME_UNKNOWN || state == AR_DELIVERED || (state == AR_SUCCEEDED && question->probe) ? ' ' : 'n';
 	values[7] = Int64GetDatum(answer->pause_us);
 	values[8] = TimestampTzGetDatum(ar_wall_now());
 	values[9] = Int32GetDatum(negatives);

@@ -15,10 +15,9 @@
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
 #define UNIX_MICROSECONDS(instant) "(extract(epoch FROM " instant ") * 1000000)::bigint"
 
-/* A text that cannot be made stays a template, and no body shows that. */
-#define BODY_MATCH(of) \
-	"coalesce((reconcile.try_render_values(CASE WHEN l.body_match IS NOT NULL THEN jsonb_build_object('$', l.body_match) END, " \
-	of ".client_reference, " of ".payload))[2], l.body_match)"
+#define CONDITIONS(of, template) "reconcile.try_render_values(" template ", " of ".client_reference, " of ".payload, " of ".idempotency_key)"
+
+#define BODY_MATCH(of) "(" CONDITIONS(of, "CASE WHEN l.body_match IS NOT NULL THEN jsonb_build_object('$', l.body_match) END") ")[2]"
 
 /*
  * What a question needs, for the rows of the CTEs "moved" (the actions, with
@@ -38,16 +37,16 @@
 	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("least($3, t.last_gate_at) + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
-	"  reconcile.try_render_values(l.match_values, c.client_reference, c.payload), " BODY_MATCH("c") "," \
+	"  " CONDITIONS("c", "l.match_values") ", " BODY_MATCH("c") "," \
 	"  p.credential, l.absence_proves, coalesce(l.window_source, p.window_source) = 'assumed', l.min_negatives," \
 	"  " MICROSECONDS("l.negative_spacing") ", " MICROSECONDS("l.pause") ", " MICROSECONDS("l.pause_max") ", l.max_inconclusive," \
 	"  o.on_absent = 'replace', o.max_replacements, " MICROSECONDS("o.retry_pause") ", " MICROSECONDS("o.retry_pause_max") "," \
 	"  " MICROSECONDS("l.timeout") ", p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file," \
 	"  l.found_statuses, l.absent_statuses, l.items_path::text, l.reference_path::text, l.reference_match = 'contains', " BODY_MATCH("m") "," \
-	"  reconcile.try_render_values(l.match_values, m.client_reference, m.payload), l.match_is_unique, l.created_path::text," \
+	"  " CONDITIONS("m", "l.match_values") ", l.match_is_unique, l.created_path::text," \
 	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
 	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
-	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation)" \
+	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation), l.body_match IS NOT NULL" \
 	" FROM moved m JOIN asked k USING (action_id)" \
 	" JOIN reconcile.operation o ON o.operation = m.operation" \
 	" JOIN reconcile.provider p ON p.provider = m.provider" \
@@ -70,11 +69,11 @@
 	" LEFT JOIN LATERAL reconcile.try_render_question(l.path, l.headers, l.body, c.client_reference, c.payload, c.idempotency_key," \
 	"  reconcile.question_values(c.artifact_id, c.first_at, $3, l.skew)) cr ON c.client_reference IS NOT NULL"
 
-/* The rule that an action is asked by next: never one that sends. */
+/* The rule that an action is asked by next: never one that sends. What is only watched needs none: then it is watched no more. */
 #define CURRENT_RULE \
-	" CROSS JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
+	" LEFT JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
 	"  WHERE x.operation = a.operation AND x.position >= a.lookup_position" \
-	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l"
+	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l ON true"
 
 #define WAITS_FOR_VERDICT \
 	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
@@ -84,7 +83,7 @@ static ArStatement ask_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id, a.state, l.position FROM reconcile.action a"
 	CURRENT_RULE
-	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND l.kind <> 'replay_by_key'"
+	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND (l.kind <> 'replay_by_key' OR l.kind IS NULL AND a.state = 'succeeded')"
 	"  AND (a.state <> 'delivered' OR NOT " WAITS_FOR_VERDICT ")"
 	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), unknown AS ("
@@ -93,7 +92,7 @@ static ArStatement ask_statement = {
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	"  AND due.state = 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
 	"), quiet AS ("
-	" UPDATE reconcile.action a SET gate_us = NULL, lookup_position = due.position"
+	" UPDATE reconcile.action a SET gate_us = NULL, lookup_position = coalesce(due.position, a.lookup_position)"
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	"  AND due.state <> 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
 	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM quiet"
@@ -106,7 +105,7 @@ static ArStatement ask_again_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id, l.position FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
 	" CROSS JOIN LATERAL (SELECT x.position FROM reconcile.lookup_rule x WHERE x.operation = a.operation"
-	"  AND x.kind <> 'replay_by_key' AND x.absence_proves ORDER BY x.position LIMIT 1) l"
+	"  AND x.kind <> 'replay_by_key' ORDER BY x.absence_proves DESC, x.position LIMIT 1) l"
 	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND NOT a.waits AND NOT a.held AND a.due_at <= $3 AND p.paused_at IS NULL"
 	"  AND (a.not_after IS NULL OR a.not_after > $3)"
 	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $5 AND coalesce($6 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"
@@ -222,6 +221,28 @@ read_kind(const char *is_probe)
 #define FIRST_REQUEST_COLUMN	22
 #define FIRST_READING_COLUMN	50
 
+/* A condition without a text could not be made: nothing would match it, and that would look like an absence. */
+static bool
+lacks_a_text(char **values, int value_strings)
+{
+	for (int i = 1; i < value_strings; i += 2)
+	{
+		if (values[i] == NULL)
+			return true;
+	}
+	return false;
+}
+
+/* A question that cannot be put whole is not asked. */
+static void
+drop_unmakeable(ArQuestion *q, bool by_body)
+{
+	if (lacks_a_text(q->reading.values, q->reading.value_strings) || (by_body && q->reading.body_match == NULL))
+		q->asked_for.path = NULL;
+	if (lacks_a_text(q->canary_values, q->canary_value_strings) || (by_body && q->canary_body_match == NULL))
+		q->canary.path = NULL;
+}
+
 static ArQuestion *
 read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us, ArMoment asked)
 {
@@ -229,6 +250,7 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	ArQuestion *q = palloc0(sizeof(ArQuestion));
 	char	   *effect = ar_result_text(row, 13);
+	int			next_column;
 
 	q->context = context;
 	q->kind = before_send ? AR_ASK_BEFORE_SEND : read_kind(ar_result_text(row, 10));
@@ -256,7 +278,9 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	q->inconclusives = (int) ar_result_int64(row, 20, 0);
 	q->replacements = (int) ar_result_int64(row, 21, 0);
 	read_request(q, row, FIRST_REQUEST_COLUMN);
-	q->awaits_verdict = ar_result_bool(row, read_reading(&q->reading, row, FIRST_READING_COLUMN));
+	next_column = read_reading(&q->reading, row, FIRST_READING_COLUMN);
+	q->awaits_verdict = ar_result_bool(row, next_column);
+	drop_unmakeable(q, ar_result_bool(row, next_column + 1));
 	MemoryContextSwitchTo(caller);
 	return q;
 }
@@ -289,7 +313,10 @@ ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questio
 }
 
 static ArStatement cursor_statement = {
-	"SELECT jsonb_set($1::jsonb, l.paging_body_path, to_jsonb($2), true)::text FROM reconcile.lookup_rule l"
+	"SELECT jsonb_set($1::jsonb, l.paging_body_path, CASE WHEN l.paging NOT IN ('offset', 'page') THEN to_jsonb($2)"
+	"  ELSE to_jsonb($2::bigint + CASE WHEN jsonb_typeof($1::jsonb #> l.paging_body_path) = 'number'"
+	"   THEN ($1::jsonb #>> l.paging_body_path)::bigint ELSE (l.paging = 'page')::integer END) END, true)::text"
+	" FROM reconcile.lookup_rule l"
 	" WHERE l.operation = $3 AND l.position = $4",
 	4, {TEXTOID, TEXTOID, TEXTOID, INT4OID}
 };

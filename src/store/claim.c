@@ -15,7 +15,7 @@
 /* What a claim needs to know of an action. */
 #define CLAIMED_COLUMNS \
 	"a.action_id, a.operation, a.provider, a.client_reference, a.payload, a.depends_on, a.attempts, a.looked_at, a.inconclusives," \
-	" a.idempotency_key, a.key_generation, a.key_first_at, a.key_first_boot_us, a.key_first_boot"
+	" a.idempotency_key, a.key_generation, a.key_first_at, a.key_first_boot_us, a.key_first_boot, a.not_after"
 
 /*
  * Every gate stands in the one statement: due, not expired, provider not
@@ -91,8 +91,10 @@
 	"  EXISTS (SELECT FROM reconcile.response_rule s WHERE s.operation = o.operation) AS has_rules," \
 	"  " MICROSECONDS("o.retry_after_max") " AS retry_after_max_us," \
 	"  k.idempotency_key, g.generation, a.idempotency_key IS NOT NULL AND (a.attempts = 0 OR g.generation <> a.key_generation) AS fresh_key," \
-	"  o.effect, coalesce(l.kind = 'replay_by_key', false) AS replay_first, " alive " AS alive, a.rule_position," \
+	"  a.not_after, o.effect, coalesce(l.kind = 'replay_by_key', false) AS replay_first, " alive " AS alive, a.rule_position," \
 	"  o.key_replay = 'stored_reply' AS replay_is_stored, e.pause_us AS resend_pause_us, e.pause_max_us AS resend_pause_max_us, e.max_inconclusive," \
+	"  (SELECT " MICROSECONDS("coalesce(x.consistency_window, p.consistency_window)") " FROM reconcile.lookup_rule x" \
+	"   WHERE a.rule_position > 0 AND x.operation = o.operation AND x.position > a.rule_position ORDER BY x.position LIMIT 1) AS next_window_us," \
 	"  b.url_header, b.url_path::text AS url_path, coalesce(" MICROSECONDS("b.pause") ", " MICROSECONDS("o.acceptance_max_age") ") AS verdict_us," \
 	"  sha256(convert_to(concat_ws(E'\\n', o.method, r.path, array_to_string(r.headers, E'\\n'), r.body), 'UTF8')) AS request_hash" \
 	" FROM due a" \
@@ -124,7 +126,9 @@
 	"  c.max_response_bytes, c.allow_http, c.allow_private_addresses, c.ca_file, c.has_rules, c.retry_after_max_us," \
 	"  c.operation_version, c.idempotency_key IS NOT NULL, c.effect, c.existed, c.drill, c.replay_first, c.rule_position," \
 	"  c.replay_is_stored, c.resend_pause_us, c.resend_pause_max_us, c.max_inconclusive, c.inconclusives," \
-	"  c.url_header, c.url_path, c.verdict_us, c.credential" \
+	"  c.url_header, c.url_path, c.verdict_us, c.credential, c.next_window_us," \
+	"  c.attempts > 1 AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = c.action_id AND t.idempotency_key = c.idempotency_key" \
+	"   AND t.event <> 'not_sent' LIMIT 1)" \
 	" FROM claimed c"
 
 #define CLAIMED_ROW \
@@ -159,8 +163,9 @@ static ArStatement claim_statement = {
 };
 
 /*
- * The same bytes to the same address under a key that is alive, or it is not
- * sent: then the next rule is to say what happened.
+ * In time, the same bytes to the same address under a key that is alive, and
+ * that the provider does not know with another request, or it is not sent: then
+ * the next rule is to say what happened.
  */
 static ArStatement resend_statement = {
 	"WITH due AS ("
@@ -168,9 +173,9 @@ static ArStatement resend_statement = {
 	"), request AS ("
 	REQUEST_OF_DUE("a.key_generation", KEY_IS_ALIVE("a", "o", "p"))
 	"), same AS ("
-	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND NOT EXISTS (SELECT FROM reconcile.attempt t"
+	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND (q.not_after IS NULL OR q.not_after > $3) AND NOT EXISTS (SELECT FROM reconcile.attempt t"
 	"   WHERE t.action_id = q.action_id AND t.idempotency_key = q.idempotency_key"
-	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url))"
+	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url OR t.event = 'key_mismatch'))"
 	"), passed AS ("
 	" UPDATE reconcile.action a SET lookup_position = d.rule_position + 1, inconclusives = 0,"
 	"  gate_us = greatest(a.gate_us, reconcile.next_gate(a.action_id, d.rule_position + 1))"
@@ -226,6 +231,8 @@ read_plan(ArDispatch *d, uint64 row)
 	d->poll_path = ar_result_text(row, 41);
 	d->verdict_us = ar_result_int64(row, 42, 0);
 	d->credential = ar_result_text(row, 43);
+	d->next_window_us = ar_result_int64(row, 44, -1);
+	d->key_was_sent = ar_result_bool(row, 45);
 }
 
 static ArDispatch *

@@ -46,6 +46,7 @@ typedef struct ArDispatch
 	char	   *body;
 	bool		resend;			/* the very same request again: an earlier one may have happened */
 	bool		sends_key;
+	bool		key_was_sent;	/* by an attempt before this one */
 	ArEffect	effect;
 	bool		existed;		/* what is to be deleted was seen before */
 	ArDrill		drill;
@@ -63,6 +64,7 @@ typedef struct ArDispatch
 	int64		resend_pause_max_us;
 	int			max_inconclusive;
 	int			inconclusives;
+	int64		next_window_us; /* a resend: the window of the rule after it; negative if there is none */
 	char	   *poll_header;	/* where the answer says that its verdict is to be asked for, or NULL */
 	char	   *poll_path;
 	int64		verdict_us;		/* pause before that is asked for, or the time after which it is overdue */

@@ -32,7 +32,7 @@ ar_store_owned_by_other(const ArQuestion *question, const char *artifact_id)
 	" FROM (SELECT max(t.ended_at) AS ended_at FROM reconcile.attempt t WHERE t.action_id = $1" \
 	"   AND t.state IN ('succeeded', 'outcome_unknown', 'delivered')) t" \
 	" LEFT JOIN LATERAL (SELECT max(k.asked_at) AS asked_at FROM reconcile.lookup k WHERE k.action_id = $1 AND k.position = $2" \
-	"   AND k.result IN ('absent', 'inconclusive') AND k.http_status IS NOT NULL AND k.asked_at >= t.ended_at) n ON true" \
+	"   AND k.result IN ('absent', 'inconclusive') AND k.http_status IS NOT NULL AND k.asked_at BETWEEN t.ended_at AND $3) n ON true" \
 	" WHERE t.ended_at <= $3"
 
 static ArStatement visible_statement = {

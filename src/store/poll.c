@@ -30,7 +30,7 @@ static ArStatement poll_statement = {
 	"  $3 >= t.ended_at + o.acceptance_max_age, t.base_url, CASE WHEN b.path IS NULL THEN t.poll_url END,"
 	"  r.path, r.headers, p.credential, b.state_path::text, b.accepted, b.rejected, b.artifact_path::text,"
 	"  " MICROSECONDS("b.pause") ", " MICROSECONDS("b.pause_max") ", " MICROSECONDS("b.timeout") ","
-	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file"
+	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file, coalesce(m.drill = 'probe', false)"
 	" FROM moved m JOIN asked k USING (action_id)"
 	" JOIN reconcile.attempt t ON t.action_id = m.action_id AND t.number = m.number"
 	" JOIN reconcile.operation o ON o.operation = m.operation"
@@ -79,6 +79,7 @@ read_poll(MemoryContext parent, uint64 row, int64 asked_us, ArMoment asked)
 	q->allow_http = ar_result_bool(row, 22);
 	q->allow_private_addresses = ar_result_bool(row, 23);
 	q->ca_file = ar_result_text(row, 24);
+	q->probe = ar_result_bool(row, 25);
 	MemoryContextSwitchTo(caller);
 	return q;
 }

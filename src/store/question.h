@@ -97,6 +97,7 @@ typedef struct ArQuestion
 	int			inconclusives;
 	int			replacements;
 	bool		overdue;		/* a poll: its verdict is */
+	bool		probe;			/* a poll: once it is accepted, it is watched until lookups show it */
 	/* the request */
 	char	   *base_url;
 	char	   *url;			/* the whole URL, where the provider has named it; else base_url and path */

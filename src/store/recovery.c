@@ -134,8 +134,10 @@ static ArStatement read_clock_statement = {
 	1, {TEXTOID}
 };
 
+/* That the wall clock was set back is not forgotten: until it has caught up, it says nothing about the age of a key. */
 static ArStatement save_clock_statement = {
-	"INSERT INTO reconcile.clock AS c (elapsed_us, monotonic_us, lifetime, wall_at) VALUES ($1, $2, $3, $4)"
+	"INSERT INTO reconcile.clock AS c (elapsed_us, monotonic_us, lifetime, wall_at)"
+	" VALUES ($1, $2, $3, greatest($4, (SELECT max(x.wall_at) FROM reconcile.clock x)))"
 	" ON CONFLICT (lifetime) DO UPDATE SET elapsed_us = greatest(c.elapsed_us, excluded.elapsed_us),"
 	"  monotonic_us = excluded.monotonic_us, wall_at = excluded.wall_at",
 	4, {INT8OID, INT8OID, TEXTOID, TIMESTAMPTZOID}

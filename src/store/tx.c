@@ -77,6 +77,7 @@ static const struct
 	const char *value;
 }			pinned_settings[] = {
 	{"search_path", "pg_catalog, pg_temp"},
+	{"TimeZone", "UTC"},
 	{"enable_seqscan", "off"},
 	{"enable_mergejoin", "off"},
 	{"enable_nestloop", "off"},

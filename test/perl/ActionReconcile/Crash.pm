@@ -119,7 +119,7 @@ sub _history_problems
 	my ($claims, $proofs, $open, @problems) = (0, 0, 0);
 	my %proves = map { $_ => 1 } qw(not_sent not_executed absent);
 	my %ends = map { $_ => 1 } qw(not_sent not_executed answered_accepted answered_async
-	  answered_unreadable answered_rejected answer_lost recover);
+	  answered_unreadable answered_rejected answer_lost key_mismatch recover);
 
 	foreach my $h (@$history)
 	{
@@ -129,6 +129,12 @@ sub _history_problems
 			$claims++;
 			push @problems, "claim $claims after $proofs proofs" if $claims > $proofs + 1;
 			push @problems, 'claimed while an attempt is open' if $open;
+			$open = 1;
+		}
+		elsif ($event eq 'resend')
+		{
+			push @problems, 'sent again while an attempt is open' if $open;
+			push @problems, 'sent again without a key' unless defined $h->{evidence}{dispatch}{idempotency_key};
 			$open = 1;
 		}
 		elsif (($h->{from_state} // '') eq 'submitted')
@@ -172,11 +178,12 @@ sub story_problems
 		my $delivered = delete $deliveries->{$ref} // 0;
 		my $history = $node->history($id);
 		my $absences = grep { $_->{event} eq 'absent' } @$history;
+		my $resends = grep { $_->{event} eq 'resend' } @$history;
 		my @wrong = _history_problems($history);
 
 		push @wrong, "$made effects" if $made > 1;
-		push @wrong, "$delivered deliveries, $absences proofs of absence"
-		  if $delivered > 1 + $absences;
+		push @wrong, "$delivered deliveries, $absences proofs of absence, $resends resends"
+		  if $delivered > 1 + $absences + $resends;
 		push @wrong, "$made effects, and it is $status->{state}"
 		  if $status->{status} eq 'CONFIRMED' ? $made != 1 : $status->{status} eq 'FAILED' && $made != 0;
 		push @problems, map { "$ref: $_ [" . join(' ', map { $_->{event} } @$history) . ']' } @wrong;

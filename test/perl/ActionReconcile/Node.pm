@@ -310,6 +310,33 @@ sub transfer
 	return @ends ? $ends[-1]{evidence}{transfer} : {};
 }
 
+# The evidence of each answer to a lookup, or of each poll that decided, in order.
+sub answers
+{
+	my ($self, $action_id, $kind) = @_;
+	$kind //= 'lookup';
+	return map { $_->{evidence}{$kind} }
+	  grep { exists $_->{evidence}{$kind}{reason} } @{ $self->history($action_id) };
+}
+
+# What was asked inside the window of the rule that asked, and all that was
+# taken for an absence there: there must be none.
+sub hasty_lookups
+{
+	my ($self, $action_id) = @_;
+	return $self->sql(<<"SQL", $self->{ar_database});
+SELECT string_agg(format('rule %s asked %s us too soon: %s', k.position, g.gate_us - k.asked_us, k.result), ', ')
+  FROM reconcile.lookup k
+  JOIN reconcile.action a USING (action_id)
+  JOIN reconcile.provider p ON p.provider = a.provider
+  JOIN reconcile.lookup_rule l ON l.operation = a.operation AND l.position = k.position
+  JOIN reconcile.attempt t ON t.action_id = k.action_id AND t.ended_at <= k.asked_at AND t.event NOT LIKE 'not_%'
+ CROSS JOIN LATERAL (SELECT t.gate_us - t.window_us
+	+ (extract(epoch FROM coalesce(l.consistency_window, p.consistency_window)) * 1000000)::bigint AS gate_us) g
+ WHERE k.action_id = '$action_id' AND k.asked_us < g.gate_us
+SQL
+}
+
 # The events of an action's history in one line.
 sub events
 {

@@ -180,6 +180,22 @@ sub keys_seen
 	return map { [ $_->{key}, $_->{key_outcome} ] } grep { $_->{kind} eq 'write' } @{ $self->ledger($name)->{requests} };
 }
 
+# The requests of a kind (write, read), in the order in which they came.
+sub requests
+{
+	my ($self, $name, $kind) = @_;
+	return grep { $_->{kind} eq $kind } @{ $self->ledger($name)->{requests} };
+}
+
+# What somebody else than the extension asks of a scenario: method, path under
+# its address, and a body.  It is in the ledger like everything else.
+sub somebody
+{
+	my ($self, $name, $method, $path, $body) = @_;
+	my %request = defined $body ? (content => encode_json($body), headers => { 'Content-Type' => 'application/json' }) : ();
+	return $self->{http}->request($method, $self->http_url($name) . $path, \%request);
+}
+
 # A scenario's own ports refuse connections, and listen again.
 sub close_ports { return $_[0]->call('POST', "/close/$_[1]"); }
 sub open_ports { return $_[0]->call('POST', "/open/$_[1]"); }
