@@ -114,7 +114,7 @@ BEGIN
 	   SET version = x.version + 1, event = $2, state = $4, attempt_number = NULL,
 		standing = CASE WHEN $4 IN ('planned', 'outcome_unknown') THEN 'pending/pending'::reconcile.standing
 			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
-		queued = ($4 = 'planned'), waits = false, held = false, held_because = NULL, lookup_position = 0, due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
+		queued = ($4 = 'planned'), waits = false, held = false, held_because = NULL, due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
 		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
 			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
 		lookup_position = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN 0 ELSE x.lookup_position END,

@@ -88,7 +88,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation'], 'there are eight views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');
