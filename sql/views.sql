@@ -7,12 +7,12 @@ SELECT pg_temp.define('views');
 CREATE TEMP TABLE health_before AS SELECT * FROM reconcile.health;
 -- An action in every state.
 SELECT count(pg_temp.stage_action(pg_temp.id(n::int), 'views', s)) FROM unnest(enum_range(NULL::reconcile.state)) WITH ORDINALITY AS x(s, n);
-SELECT state, delivery, acceptance, status, attempts, next_step_at, advice FROM reconcile.action_status WHERE provider = 'views' ORDER BY action_id;
+SELECT state, delivery, acceptance, status, attempts, next_step_at, advice, may_repeat FROM reconcile.action_status WHERE provider = 'views' ORDER BY action_id;
 SELECT operation, provider, client_reference, intent_key, submitter = session_user AS ours, artifact_id, submitted_at, since, version
 FROM reconcile.action_status WHERE action_id = pg_temp.id(1);
 
 -- unresolved: DENIED_UNRESOLVED and no other
-SELECT state, last_event, why, since, next_step_at, advice FROM reconcile.unresolved WHERE provider = 'views' ORDER BY action_id;
+SELECT state, last_event, why, since, uncertain_since, next_step, next_step_at, advice, evidence, version FROM reconcile.unresolved WHERE provider = 'views' ORDER BY action_id;
 SELECT count(*) AS differences FROM
 	(SELECT action_id FROM reconcile.action_status WHERE status = 'DENIED_UNRESOLVED') s FULL JOIN (SELECT action_id FROM reconcile.unresolved) u USING (action_id)
 WHERE s.action_id IS NULL OR u.action_id IS NULL;
@@ -38,7 +38,7 @@ FROM reconcile.health h, health_before b;
 SELECT s AS state, pg_temp.refusal(format('SELECT reconcile.%s(pg_temp.id(%s), ''a test'')', f, n)) AS refusal
 FROM unnest('{cancel,replace,look_up_now}'::text[]) f, unnest(enum_range(NULL::reconcile.state)) WITH ORDINALITY AS x(s, n)
 WHERE (f, s) NOT IN (('cancel', 'planned'), ('cancel', 'cancelled'), ('replace', 'safe_to_retry'), ('replace', 'planned'),
-	('look_up_now', 'manual_review'), ('look_up_now', 'outcome_unknown'), ('look_up_now', 'delivered')) ORDER BY f, s;
+	('look_up_now', 'manual_review'), ('look_up_now', 'outcome_unknown'), ('look_up_now', 'reconciling'), ('look_up_now', 'delivered')) ORDER BY f, s;
 SELECT pg_temp.refusal(s) FROM unnest(ARRAY[$$SELECT reconcile.cancel(pg_temp.id(99), 'x')$$, $$SELECT reconcile.cancel(pg_temp.id(1), NULL)$$,
 	$$SELECT reconcile.replace(pg_temp.id(9), E' \n')$$, $$SELECT reconcile.look_up_now(NULL, 'x')$$]) WITH ORDINALITY AS x(s, n) ORDER BY n;
 -- looking up needs a rule to ask by, and starts where the attempts left off: the last gate, the standing as it is

@@ -119,6 +119,8 @@ CREATE INDEX action_open ON reconcile.action (provider, state, waits, held, prio
 -- Who waits for whom; the one before is found among all of a key.
 CREATE INDEX action_waiting ON reconcile.action (submitter, ordering_key, action_id) WHERE state = 'planned' AND waits;
 CREATE INDEX action_ordering ON reconcile.action (submitter, ordering_key, action_id) WHERE ordering_key IS NOT NULL;
+-- What waits for a person.
+CREATE INDEX action_for_people ON reconcile.action (provider, action_id) WHERE state = 'manual_review' OR held;
 CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;
 CREATE INDEX action_gate ON reconcile.action (gate_us)
 	WHERE state IN ('outcome_unknown', 'delivered', 'succeeded') AND gate_us IS NOT NULL;

@@ -34,14 +34,31 @@ CREATE VIEW reconcile.action_status WITH (security_barrier) AS
 		reconcile.acceptance(a.standing) AS acceptance,
 		reconcile.resolved_status(a.standing) AS status,
 		a.artifact_id, a.attempts, a.submitted_at, a.recorded_at AS since,
-		CASE WHEN a.state = 'planned' THEN a.due_at
+		CASE WHEN a.state = 'planned' AND NOT a.held AND NOT a.waits THEN a.due_at
 			WHEN a.state IN ('outcome_unknown', 'delivered') THEN a.eligible_at END AS next_step_at,
 		reconcile.advice(a.state) AS advice,
+		a.state IN ('safe_to_retry', 'cancelled', 'expired', 'abandoned') AS may_repeat,
 		a.fingerprint, a.version, a.transaction
 	FROM reconcile.action a
 	WHERE reconcile.may_see(a.submitter);
 COMMENT ON VIEW reconcile.action_status IS 'Where each action stands, and what a caller may do about it.';
-COMMENT ON COLUMN reconcile.action_status.next_step_at IS 'Not earlier than this: the next send of a planned action, the next question about an unresolved one.';
+COMMENT ON COLUMN reconcile.action_status.next_step_at IS
+	'Not earlier than this: the next send of a planned action, the next question about an unresolved one. NULL: it waits for somebody, or nothing is to come.';
+COMMENT ON COLUMN reconcile.action_status.may_repeat IS
+	'May the same intent be submitted again? Only what is settled as not having happened; false as long as it is not known, and if it has happened or was refused.';
+
+-- What was learned at a step, for people; the whole of it is in the evidence itself.
+CREATE FUNCTION reconcile.evidence_words(evidence jsonb) RETURNS text
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT nullif(concat_ws(', ',
+		'decided: ' || ($1->>'decision'), $1->>'reason', $1->>'risk',
+		'the provider says ' || ($1 #>> '{event,says}'),
+		coalesce($1 #>> '{transfer,reason}', $1 #>> '{lookup,reason}', $1 #>> '{poll,reason}'),
+		'answer ' || coalesce($1 #>> '{transfer,http_status}', $1 #>> '{lookup,http_status}', $1 #>> '{poll,http_status}'),
+		coalesce($1 #>> '{transfer,error}', $1 #>> '{lookup,error}', $1 #>> '{poll,error}'),
+		coalesce($1 #>> '{lookup,problem}', $1 #>> '{poll,problem}'),
+		'found ' || ($1 #>> '{recovery,found}'), 'not after ' || ($1->>'not_after')), '') $$;
+COMMENT ON FUNCTION reconcile.evidence_words(jsonb) IS 'The gist of the evidence of a step, in words; NULL if it says no more than that the step was taken.';
 
 CREATE VIEW reconcile.action_history WITH (security_barrier) AS
 	SELECT h.action_id, h.version, h.recorded_at, h.attempt_number, h.event, h.from_state, h.to_state,
@@ -57,14 +74,41 @@ COMMENT ON VIEW reconcile.action_history IS 'Every step of every action, with th
 
 CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 	SELECT a.action_id, a.operation, a.provider, a.client_reference, a.submitter, a.state, a.event AS last_event,
-		a.evidence AS why, a.recorded_at AS since,
-		CASE WHEN a.state = 'planned' THEN a.due_at
+		coalesce(r.meaning, 'it has been recorded') || coalesce(': ' || reconcile.evidence_words(a.evidence), '') AS why,
+		a.recorded_at AS since,
+		(SELECT min(t.dispatched_at) FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state IN ('submitted', 'outcome_unknown', 'delivered')) AS uncertain_since,
+		CASE a.state
+			WHEN 'planned' THEN CASE
+				WHEN a.held THEN 'somebody releases it; it is held because: ' || a.held_because
+				WHEN a.waits AND a.depends_on IS NOT NULL THEN 'it is sent when these have succeeded: ' || array_to_string(a.depends_on, ', ')
+				WHEN a.waits THEN coalesce((SELECT format('it is sent when action %s is settled%s', b.action_id,
+						CASE WHEN reconcile.resolved_status(b.standing) = 'FAILED' AND NOT a.after_failure THEN ', which has FAILED: somebody releases it' ELSE '' END)
+					  FROM reconcile.action b WHERE b.submitter = a.submitter AND b.ordering_key = a.ordering_key AND b.action_id < a.action_id
+					 ORDER BY b.action_id DESC LIMIT 1), 'it is sent')
+				WHEN p.paused_at IS NOT NULL THEN format('it is sent when somebody resumes provider "%s", paused because: %s', p.provider, p.paused_reason)
+				WHEN a.looked_at IS NOT NULL THEN 'the provider is asked, then it is sent'
+				ELSE 'it is sent' END
+			WHEN 'submitted' THEN 'its answer comes, or the time limit of the attempt'
+			WHEN 'outcome_unknown' THEN 'the provider is asked'
+			WHEN 'reconciling' THEN 'the provider answers what it was asked'
+			WHEN 'manual_review' THEN 'a person decides: see review_queue, and resolve()'
+			WHEN 'delivered' THEN CASE WHEN EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)
+				THEN 'the provider is asked for its verdict' ELSE 'the verdict of the provider comes, or is given up waiting for' END
+		END AS next_step,
+		CASE WHEN a.state = 'planned' AND NOT a.held AND NOT a.waits AND p.paused_at IS NULL THEN a.due_at
 			WHEN a.state IN ('outcome_unknown', 'delivered') THEN a.eligible_at END AS next_step_at,
-		reconcile.advice(a.state) AS advice
+		reconcile.advice(a.state) AS advice, a.evidence, a.version
 	FROM reconcile.action a
+	LEFT JOIN reconcile.provider p ON p.provider = a.provider
+	LEFT JOIN (SELECT DISTINCT ON (t.event, t.to_state) t.event, t.to_state, t.meaning FROM reconcile.transition_rules() t
+		WHERE t.subject = 'action' ORDER BY t.event, t.to_state, t.from_state) r ON r.event = a.event AND r.to_state = a.state
 	WHERE a.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')
 		AND reconcile.may_see(a.submitter);
 COMMENT ON VIEW reconcile.unresolved IS 'Every action that is DENIED_UNRESOLVED: why, since when, and what happens next.';
+COMMENT ON COLUMN reconcile.unresolved.why IS 'Its last step, and what was learned with it.';
+COMMENT ON COLUMN reconcile.unresolved.since IS 'When it took that step.';
+COMMENT ON COLUMN reconcile.unresolved.uncertain_since IS 'When the first attempt began whose outcome or verdict is open; NULL: none has left.';
+COMMENT ON COLUMN reconcile.unresolved.next_step IS 'What it waits for.';
 
 CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text)
 	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp;

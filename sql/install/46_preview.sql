@@ -51,17 +51,18 @@ END $$;
 COMMENT ON FUNCTION reconcile.preview_questions(reconcile.operation, text, jsonb, text, text, text, timestamptz) IS
 	'The lookups and the poll of an action as they would be asked now, without secrets. Error 22023 if one cannot be made.';
 
-CREATE FUNCTION reconcile.preview_request(op reconcile.operation, base_url text, payload jsonb, client_reference text, idempotency_key text)
+CREATE FUNCTION reconcile.preview_request(op reconcile.operation, base_url text, payload jsonb, client_reference text, idempotency_key text,
+		extra jsonb DEFAULT NULL)
 	RETURNS TABLE (part text, method text, url text, headers jsonb, body text, note text)
 	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT 'request'::text, op.method, reconcile.masked_url($2 || r.path), reconcile.masked_headers(r.headers), r.body,
 		concat_ws('; ', format('client reference %s', $4) || CASE WHEN c.sends_reference THEN '' ELSE ', not sent' END,
 			'idempotency key ' || $5 || coalesce(', alive for ' || reconcile.elapsed_words(c.key_lifetime), ', of unknown lifetime'),
 			(SELECT format('credential from file %s', p.credential) FROM reconcile.provider p WHERE p.provider = op.provider AND p.credential IS NOT NULL))
-	  FROM reconcile.render_request(op, $4, $3, $5) r, reconcile.capabilities(op) c
+	  FROM reconcile.render_request(op, $4, $3, $5, $6) r, reconcile.capabilities(op) c
 $$;
-COMMENT ON FUNCTION reconcile.preview_request(reconcile.operation, text, jsonb, text, text) IS
-	'The request of an action, without secrets. Error 22023 if it cannot be made.';
+COMMENT ON FUNCTION reconcile.preview_request(reconcile.operation, text, jsonb, text, text, jsonb) IS
+	'The request of an action, with what it names of others, without secrets. Error 22023 if it cannot be made.';
 
 CREATE FUNCTION reconcile.sample_key(op reconcile.operation, action_id uuid, generation integer, client_reference text) RETURNS text
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -93,7 +94,8 @@ BEGIN
 		SELECT p.base_url INTO address FROM reconcile.provider p WHERE p.provider = a.provider;
 	END IF;
 	key := coalesce(a.idempotency_key, reconcile.sample_key(op, a.action_id, a.key_generation, a.client_reference));
-	RETURN QUERY SELECT * FROM reconcile.preview_request(op, address, a.payload, a.client_reference, key);
+	RETURN QUERY SELECT * FROM reconcile.preview_request(op, address, a.payload, a.client_reference, key,
+		CASE WHEN a.depends_on IS NOT NULL THEN reconcile.dependency_values(a.depends_on, 'ARTIFACT-ID') END);
 	RETURN QUERY SELECT * FROM reconcile.preview_questions(op, address, a.payload, a.client_reference, key, coalesce(a.artifact_id, 'ARTIFACT-ID'), first_sent);
 END $$;
 COMMENT ON FUNCTION reconcile.preview(uuid) IS

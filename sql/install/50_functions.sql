@@ -5,7 +5,7 @@ CREATE FUNCTION reconcile.submit(operation text, payload jsonb, intent_key text 
 		ordering_key text DEFAULT NULL, depends_on uuid[] DEFAULT NULL, on_duplicate text DEFAULT 'join',
 		after_failure boolean DEFAULT false, hold boolean DEFAULT false)
 	RETURNS TABLE (action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text,
-		next_step_at timestamptz, fingerprint reconcile.intent_fingerprint, reference text)
+		next_step_at timestamptz, fingerprint reconcile.intent_fingerprint, reference text, may_repeat boolean)
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET action_reconcile.joining = 'on' AS $$
 #variable_conflict use_column
 DECLARE
@@ -60,7 +60,7 @@ BEGIN
 			END IF;
 			INSERT INTO reconcile.joined_submission (action_id, joined_at, joined_by, state)
 				VALUES (found_action.action_id, clock_timestamp(), session_user, found_action.state);
-			RETURN QUERY SELECT s.action_id, s.state, s.status, true, s.advice, s.next_step_at, s.fingerprint, s.client_reference
+			RETURN QUERY SELECT s.action_id, s.state, s.status, true, s.advice, s.next_step_at, s.fingerprint, s.client_reference, s.may_repeat
 				FROM reconcile.action_status s WHERE s.action_id = found_action.action_id;
 			RETURN;
 		END IF;
@@ -70,7 +70,7 @@ BEGIN
 			VALUES ($1, $2, $3, $4, $5, $6, $10 = 'new', coalesce($7, 0), $8, $9, coalesce($11, false), coalesce($12, false))
 			ON CONFLICT DO NOTHING RETURNING a.action_id INTO made;
 		IF made IS NOT NULL THEN
-			RETURN QUERY SELECT s.action_id, s.state, s.status, false, s.advice, s.next_step_at, s.fingerprint, s.client_reference
+			RETURN QUERY SELECT s.action_id, s.state, s.status, false, s.advice, s.next_step_at, s.fingerprint, s.client_reference, s.may_repeat
 				FROM reconcile.action_status s WHERE s.action_id = made;
 			RETURN;
 		END IF;
@@ -84,79 +84,6 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, integer, text, uuid[], text, boolean, boolean) IS
 	'Record an intent. The action with the same intent_key, or without a key the unresolved one with the same fingerprint, comes back instead of a second one (joined); one that was proven not to have happened is queued again; on_duplicate => new records a deliberate repetition. priority is from -2 to 2; actions with one ordering_key go out one after another; depends_on are actions that must have succeeded; hold keeps it back until release(). Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
-
-CREATE FUNCTION reconcile.person_step(action_id uuid, event text, allowed reconcile.state[], target reconcile.state, reason text)
-	RETURNS reconcile.state
-	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-	a reconcile.action;
-	new_status reconcile.status;
-BEGIN
-	IF $5 IS NULL OR $5 !~ '[^[:space:]]' THEN
-		RAISE EXCEPTION 'a reason is required to % action "%"', $2, $1
-			USING ERRCODE = '22023', HINT = 'It is kept in the history.';
-	END IF;
-	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1 FOR UPDATE;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'action "%" does not exist', $1
-			USING ERRCODE = 'undefined_object', HINT = 'See reconcile.action_status.';
-	END IF;
-	IF a.state = $4 THEN
-		RETURN a.state;
-	END IF;
-	IF NOT a.state = ANY ($3) THEN
-		RAISE EXCEPTION 'cannot % action "%": it is % (version %)', $2, $1, a.state, a.version
-			USING ERRCODE = '55000', DETAIL = format('Possible only while it is %s.', array_to_string($3, ' or ')),
-			HINT = reconcile.advice(a.state);
-	END IF;
-	UPDATE reconcile.action x
-	   SET version = x.version + 1, event = $2, state = $4, attempt_number = NULL,
-		standing = CASE WHEN $4 IN ('planned', 'outcome_unknown') THEN 'pending/pending'::reconcile.standing
-			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
-		queued = ($4 = 'planned'), waits = false, held = false, held_because = NULL, due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
-		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
-			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
-		lookup_position = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN 0 ELSE x.lookup_position END,
-		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $5)
-	 WHERE x.action_id = $1
-	 RETURNING reconcile.resolved_status(x.standing) INTO new_status;
-	IF new_status <> reconcile.resolved_status(a.standing) THEN
-		PERFORM pg_notify('reconcile', json_build_object('action_id', $1, 'state', $4, 'status', new_status)::text);
-	END IF;
-	RETURN $4;
-END $$;
-COMMENT ON FUNCTION reconcile.person_step(uuid, text, reconcile.state[], reconcile.state, text) IS
-	'One step by a person: shared body of cancel, replace and look_up_now. Doing it twice is doing it once.';
-
-CREATE FUNCTION reconcile.cancel(action_id uuid, reason text) RETURNS reconcile.state
-	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT reconcile.person_step($1, 'cancel'::text, '{planned}'::reconcile.state[], 'cancelled'::reconcile.state, $2) $$;
-COMMENT ON FUNCTION reconcile.cancel(uuid, text) IS
-	'Withdraw an action that has not left. Error 55000 if an attempt may have left: that cannot be called back, only settled.';
-
-CREATE FUNCTION reconcile.replace(action_id uuid, reason text) RETURNS reconcile.state
-	LANGUAGE sql SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT reconcile.person_step($1, 'replace'::text, '{safe_to_retry}'::reconcile.state[], 'planned'::reconcile.state, $2) $$;
-COMMENT ON FUNCTION reconcile.replace(uuid, text) IS
-	'Queue a replacement of an action that was proven not to have happened. The provider is asked again first if that proof is older than a minute. Error 55000 in any other state.';
-
-CREATE FUNCTION reconcile.look_up_now(action_id uuid, reason text) RETURNS reconcile.state
-	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-	a reconcile.action;
-BEGIN
-	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1;
-	IF a.state = 'manual_review' AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation) THEN
-		RAISE EXCEPTION 'action "%" cannot be looked up: operation "%" has no lookup rule', $1, a.operation
-			USING ERRCODE = '55000', HINT = 'Define one in reconcile.lookup_rule, if the provider can be asked.';
-	END IF;
-	RETURN reconcile.person_step($1, 'look_up_now'::text, '{manual_review}'::reconcile.state[],
-		CASE WHEN reconcile.delivery(a.standing) = 'confirmed' THEN 'delivered'::reconcile.state ELSE 'outcome_unknown' END, $2);
-END $$;
-COMMENT ON FUNCTION reconcile.look_up_now(uuid, text) IS
-	'Start another round of lookups, from the first rule on, for an action in manual_review; still never before its gate. Error 55000 in any other state.';
 
 CREATE FUNCTION reconcile.pause(provider text, reason text) RETURNS void
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -76,7 +76,7 @@
 	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l ON true"
 
 #define WAITS_FOR_VERDICT \
-	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
+	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve'))"
 
 /* A delivered or succeeded action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {

@@ -64,13 +64,14 @@
 	" " row ".key_first_at, " row ".key_first_boot_us, " row ".key_first_boot, $3, $7, $10, (SELECT max(c.wall_at) FROM reconcile.clock c))"
 
 /*
- * A key is kept as long as it can do its work.  After a proven absence it is
+ * A key is kept as long as it can do its work.  After an absence that was proven, or decided, it is
  * renewed if it may be forgotten, or if the provider would only repeat the
  * stored failure of the attempt before.
  */
 #define KEY_GENERATION \
 	"CASE WHEN a.attempts > 0 AND a.idempotency_key IS NOT NULL AND o.key_format <> 'reference'" \
-	"  AND EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.event = 'absent')" \
+	"  AND EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key" \
+	"   AND t.event IN ('absent', 'resolve') AND t.state = 'safe_to_retry')" \
 	"  AND (NOT " KEY_IS_ALIVE("a", "o", "p") " OR o.key_replay = 'stored_reply' AND EXISTS (SELECT FROM reconcile.attempt t" \
 	"   WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.http_status IS NOT NULL))" \
 	" THEN a.key_generation + 1 ELSE a.key_generation END"

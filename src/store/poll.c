@@ -17,7 +17,7 @@
 static ArStatement poll_statement = {
 	"WITH due AS ("
 	" SELECT a.action_id, t.number FROM reconcile.action a JOIN reconcile.attempt t ON t.action_id = a.action_id"
-	"  AND t.state = 'delivered' AND t.event IN ('answered_async', 'found')"
+	"  AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve')"
 	" WHERE a.state = 'delivered' AND a.gate_us <= $1 AND EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)"
 	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), moved AS ("

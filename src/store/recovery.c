@@ -80,7 +80,7 @@ ar_store_recover(int64 epoch, bool *left_open)
 }
 
 #define WAITS_FOR_VERDICT \
-	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
+	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve'))"
 
 /* Nothing is left to ask. What waits for a verdict is not given up here: that may still come by itself. */
 static ArStatement surrender_statement = {

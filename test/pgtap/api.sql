@@ -1,6 +1,6 @@
 -- The interface that applications, operators and analysts build on.
 BEGIN;
-SELECT plan(26);
+SELECT plan(27);
 
 -- The words, in the order in which they sort.
 SELECT enum_has_labels('reconcile', 'delivery', ARRAY['pending', 'confirmed', 'failed'], 'delivery has three values');
@@ -20,12 +20,20 @@ SELECT results_eq($$SELECT typlen::int, typbyval FROM pg_type WHERE oid = 'recon
 CREATE TEMP TABLE called (call text, result text);
 INSERT INTO called VALUES
 	('submit(operation text, payload jsonb, intent_key text DEFAULT NULL::text, client_reference text DEFAULT NULL::text, not_before timestamp with time zone DEFAULT NULL::timestamp with time zone, not_after timestamp with time zone DEFAULT NULL::timestamp with time zone, priority integer DEFAULT 0, ordering_key text DEFAULT NULL::text, depends_on uuid[] DEFAULT NULL::uuid[], on_duplicate text DEFAULT ''join''::text, after_failure boolean DEFAULT false, hold boolean DEFAULT false)',
-	 'TABLE(action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text, next_step_at timestamp with time zone, fingerprint reconcile.intent_fingerprint, reference text)'),
+	 'TABLE(action_id uuid, state reconcile.state, status reconcile.status, joined boolean, advice text, next_step_at timestamp with time zone, fingerprint reconcile.intent_fingerprint, reference text, may_repeat boolean)'),
 	('wait(action_id uuid, timeout interval DEFAULT ''00:00:30''::interval)', 'SETOF reconcile.action_status'),
 	('receipt(action_id uuid)', 'jsonb'),
 	('cancel(action_id uuid, reason text)', 'reconcile.state'),
 	('replace(action_id uuid, reason text)', 'reconcile.state'),
 	('look_up_now(action_id uuid, reason text)', 'reconcile.state'),
+	('hold(action_id uuid, reason text)', 'reconcile.state'),
+	('release(action_id uuid, reason text, fingerprint reconcile.intent_fingerprint DEFAULT NULL::reconcile.intent_fingerprint)', 'reconcile.state'),
+	('abandon(action_id uuid, reason text)', 'reconcile.state'),
+	('resolve(action_id uuid, decision text, reason text, artifact_id text DEFAULT NULL::text, expected_version integer DEFAULT NULL::integer, evidence jsonb DEFAULT NULL::jsonb, force boolean DEFAULT false)', 'reconcile.state'),
+	('bulk_preview(what text, action_ids uuid[] DEFAULT NULL::uuid[], provider text DEFAULT NULL::text, operation text DEFAULT NULL::text, state reconcile.state DEFAULT NULL::reconcile.state, held boolean DEFAULT NULL::boolean, submitter name DEFAULT NULL::name, submitted_before timestamp with time zone DEFAULT NULL::timestamp with time zone, reason text DEFAULT NULL::text, max_items integer DEFAULT 1000)',
+	 'TABLE(batch bigint, items bigint, left_out bigint, totals jsonb, sample jsonb)'),
+	('bulk_apply(batch bigint, reason text)', 'TABLE(action_id uuid, result text, detail text)'),
+	('window_open_until(action_id uuid)', 'timestamp with time zone'),
 	('pause(provider text, reason text)', 'void'),
 	('resume(provider text)', 'void'),
 	('arm(reason text)', 'void'),
@@ -71,14 +79,18 @@ $$;
 SELECT results_eq($$SELECT pg_temp.columns_of('action_status')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
 	'intent_key text', 'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'acceptance reconcile.acceptance',
 	'status reconcile.status', 'artifact_id text', 'attempts integer', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
-	'next_step_at timestamp with time zone', 'advice text', 'fingerprint reconcile.intent_fingerprint', 'version integer', 'transaction xid8'],
+	'next_step_at timestamp with time zone', 'advice text', 'may_repeat boolean', 'fingerprint reconcile.intent_fingerprint', 'version integer', 'transaction xid8'],
 	'action_status');
 SELECT results_eq($$SELECT pg_temp.columns_of('action_history')$$, ARRAY['action_id uuid', 'version integer', 'recorded_at timestamp with time zone',
 	'attempt_number integer', 'event text', 'from_state reconcile.state', 'to_state reconcile.state', 'delivery reconcile.delivery',
 	'acceptance reconcile.acceptance', 'status reconcile.status', 'time_in_state interval', 'evidence jsonb', 'actor text'], 'action_history');
 SELECT results_eq($$SELECT pg_temp.columns_of('unresolved')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
-	'submitter name', 'state reconcile.state', 'last_event text', 'why jsonb', 'since timestamp with time zone', 'next_step_at timestamp with time zone',
-	'advice text'], 'unresolved');
+	'submitter name', 'state reconcile.state', 'last_event text', 'why text', 'since timestamp with time zone', 'uncertain_since timestamp with time zone',
+	'next_step text', 'next_step_at timestamp with time zone', 'advice text', 'evidence jsonb', 'version integer'], 'unresolved');
+SELECT results_eq($$SELECT pg_temp.columns_of('review_queue')$$, ARRAY['action_id uuid', 'version integer', 'needs text', 'operation text', 'provider text', 'client_reference text',
+	'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'priority smallint', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
+	'why text', 'method text', 'url text', 'headers jsonb', 'body text', 'note text', 'fingerprint reconcile.intent_fingerprint', 'artifact_id text', 'attempts jsonb', 'lookups jsonb',
+	'window_open_until timestamp with time zone', 'tier reconcile.tier', 'query_surface text', 'decisions text[]', 'if_executed_but_not text', 'if_repeated text', 'suggested text'], 'review_queue');
 SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text',
 	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
 SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
@@ -88,7 +100,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

@@ -1,6 +1,6 @@
 -- Who may do what: nothing is for everybody, and each role does what it is for.
 BEGIN;
-SELECT plan(102);
+SELECT plan(124);
 
 -- The roles.
 SELECT has_role(r, format('role %s exists', r)) FROM unnest('{reconcile_reader,reconcile_submitter,reconcile_operator,reconcile_admin}'::name[]) r;
@@ -89,10 +89,15 @@ SELECT isnt(reconcile.receipt('00000000-0000-7000-8000-000000000001'), NULL, 'it
 SELECT throws_ok($$SELECT reconcile.wait('00000000-0000-7000-8000-000000000001', '0')$$, '25001', NULL, 'it may wait, after its commit');
 SELECT throws_ok(s, '42501', NULL, 'it cannot ' || s) FROM unnest(ARRAY['SELECT * FROM reconcile.action', 'SELECT * FROM reconcile.attempt', 'SELECT * FROM reconcile.history',
 	'SELECT * FROM reconcile.provider', 'SELECT * FROM reconcile.health', 'UPDATE reconcile.action SET payload = ''{}''', 'DELETE FROM reconcile.action', 'TRUNCATE reconcile.action',
-	$$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT reconcile.person_step('00000000-0000-7000-8000-000000000001', 'cancel', '{planned}', 'cancelled', 'x')$$,
+	$$SELECT reconcile.cancel_step('00000000-0000-7000-8000-000000000001', 'x', '{}')$$, $$SELECT reconcile.hold('00000000-0000-7000-8000-000000000001', 'x')$$,
+	$$SELECT reconcile.release('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT reconcile.replace('00000000-0000-7000-8000-000000000001', 'x')$$,
+	$$SELECT reconcile.abandon('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT reconcile.resolve('00000000-0000-7000-8000-000000000001', 'executed', 'x')$$,
+	$$SELECT reconcile.bulk_preview('cancel')$$, $$SELECT reconcile.bulk_apply(1, 'x')$$, 'SELECT * FROM reconcile.review_queue', 'SELECT * FROM reconcile.bulk_item',
 	$$SELECT reconcile.pause('tap', 'x')$$, $$SELECT reconcile.arm('x')$$, $$CALL reconcile.run('0')$$,
 	$$SELECT reconcile.look_up_now('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT * FROM reconcile.engine()$$, $$SELECT reconcile.create_history_partitions(1)$$]) s;
+SELECT is(reconcile.cancel('00000000-0000-7000-8000-000000000002', 'changed my mind'), 'cancelled', 'it withdraws its own');
 SET SESSION AUTHORIZATION tap_other;
+SELECT throws_ok($$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001', 'x')$$, '42704', NULL, 'nobody else withdraws it, or learns that it is there');
 SELECT is(reconcile.receipt('00000000-0000-7000-8000-000000000001'), NULL, 'nobody else has that receipt');
 SELECT throws_ok($$SELECT reconcile.wait('00000000-0000-7000-8000-000000000001', '0')$$, '42704', NULL, 'or can wait for it');
 SELECT is_empty($$SELECT * FROM reconcile.action_status WHERE action_id = '00000000-0000-7000-8000-000000000001'$$, 'or can see it');
@@ -110,17 +115,28 @@ SELECT is_empty($$SELECT * FROM reconcile.verify_history()$$, 'a reader verifies
 SELECT is_empty($$SELECT * FROM reconcile.fold_violation()$$, 'a reader checks the fold');
 SELECT throws_ok($$SELECT * FROM reconcile.submit('tap', '{}')$$, '42501', NULL, 'a reader does not submit');
 SELECT throws_ok($$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001', 'x')$$, '42501', NULL, 'a reader does not cancel');
+SELECT throws_ok($$SELECT reconcile.resolve('00000000-0000-7000-8000-000000000001', 'executed', 'x')$$, '42501', NULL, 'a reader does not settle');
+SELECT lives_ok($$SELECT * FROM reconcile.review_queue$$, 'a reader sees what waits for a person');
 
 -- An operator operates, and defines nothing.
 SET SESSION AUTHORIZATION tap_operator;
 SELECT lives_ok($$SELECT reconcile.pause('tap', 'a test'), reconcile.resume('tap')$$, 'an operator pauses and resumes');
+SELECT is(reconcile.hold('00000000-0000-7000-8000-000000000001', 'a test'), 'planned', 'an operator holds the actions of others');
+SELECT results_eq($$SELECT needs, why FROM reconcile.review_queue WHERE action_id = '00000000-0000-7000-8000-000000000001'$$, $$VALUES ('release', 'a test')$$, 'and finds them in the queue');
+SELECT is(reconcile.release('00000000-0000-7000-8000-000000000001', 'a test'), 'planned', 'and releases them');
 SELECT is(reconcile.cancel('00000000-0000-7000-8000-000000000001', 'a test'), 'cancelled', 'an operator cancels');
+SELECT throws_ok(s, '55000', NULL, 'an operator may ' || s) FROM unnest(ARRAY[$$SELECT reconcile.replace('00000000-0000-7000-8000-000000000001', 'x')$$,
+	$$SELECT reconcile.abandon('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT reconcile.resolve('00000000-0000-7000-8000-000000000001', 'executed', 'x')$$,
+	$$SELECT reconcile.look_up_now('00000000-0000-7000-8000-000000000001', 'x')$$]) s;
+SELECT results_eq($$SELECT result FROM reconcile.bulk_apply((SELECT batch FROM reconcile.bulk_preview('release', ARRAY['00000000-0000-7000-8000-000000000001'::uuid])), 'x')$$, ARRAY['refused'], 'an operator does many at a time');
+SELECT throws_ok($$SELECT reconcile.release_step('00000000-0000-7000-8000-000000000001', 'x', NULL, '{}')$$, '42501', NULL, 'an operator does not go round the checks');
+SELECT throws_ok($$UPDATE reconcile.bulk_batch SET applied_at = NULL$$, '42501', NULL, 'or round the record of a batch');
 SELECT throws_ok($$CALL reconcile.run('0')$$, '25001', NULL, 'an operator runs the engine, outside a transaction');
 SELECT throws_ok($$UPDATE reconcile.provider SET base_url = 'https://evil.example'$$, '42501', NULL, 'an operator does not redirect a provider');
 SELECT throws_ok($$SELECT reconcile.arm('x')$$, '42501', NULL, 'an operator does not arm');
 SELECT throws_ok($$SELECT reconcile.submit('tap', '{}')$$, '42501', NULL, 'an operator does not submit');
 RESET SESSION AUTHORIZATION;
-SELECT results_eq($$SELECT actor FROM reconcile.history WHERE action_id = '00000000-0000-7000-8000-000000000001' ORDER BY version$$, ARRAY['tap_submitter', 'tap_operator'],
+SELECT results_eq($$SELECT actor FROM reconcile.history WHERE action_id = '00000000-0000-7000-8000-000000000001' ORDER BY version$$, ARRAY['tap_submitter', 'tap_operator', 'tap_operator', 'tap_operator'],
 	'the history names who did what');
 
 SET SESSION AUTHORIZATION tap_nobody;
