@@ -52,8 +52,10 @@ BEGIN
 	   AND (t.state <> 'rejected' OR a.state = 'rejected')
 	 ORDER BY t.state = 'delivered' DESC, t.artifact_id = said.artifact_id DESC NULLS LAST, t.state = 'outcome_unknown' DESC, t.number DESC LIMIT 1;
 	UPDATE reconcile.attempt t SET version = t.version + 1, event = $3, state = target, standing = becomes, evidence = proof,
-		artifact_id = coalesce(said.artifact_id, t.artifact_id)
-	 WHERE t.action_id = a.action_id AND t.number = credited;
+		artifact_id = CASE t.number WHEN credited THEN coalesce(said.artifact_id, t.artifact_id) ELSE t.artifact_id END
+	 WHERE t.action_id = a.action_id
+	   -- Those that may have happened at one time carry one key: they are one request, and it is refused.
+	   AND (t.number = credited OR $3 = 'refuse' AND t.state IN ('delivered', 'outcome_unknown'));
 	-- If another one may have happened too, it is seen after its gate whether there are two.
 	SELECT max(t.gate_us) INTO others FROM reconcile.attempt t
 	 WHERE t.action_id = a.action_id AND t.number <> credited AND t.state = 'outcome_unknown' AND t.idempotency_key IS NULL;
@@ -67,7 +69,7 @@ BEGIN
 	END IF;
 END $$;
 COMMENT ON FUNCTION reconcile.apply_to_action(reconcile.inbox, reconcile.action, text, reconcile.state) IS
-	'One step of an action and of the attempt that it is credited to, by what the provider said.';
+	'One step of an action and of the attempt that it is credited to, by what the provider said; a refusal is of every attempt that may have happened.';
 
 -- What follows from a word about an action that stands as it does. Returns the result for the inbox.
 CREATE FUNCTION reconcile.weigh(said reconcile.inbox, a reconcile.action) RETURNS text

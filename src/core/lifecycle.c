@@ -87,11 +87,11 @@ static const ArTransition transitions[] = {
 	"the provider has not decided for too long: only a person can settle it"},
 
 	/* found */
-	{BOTH, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
+	{AR_OF_ATTEMPT, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
 	"the provider shows that it happened"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_FOUND, AR_SUCCEEDED, "lookup", AR_BY_ENGINE,
 	"the provider shows that it happened"},
-	{BOTH, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
+	{AR_OF_ATTEMPT, AR_OUTCOME_UNKNOWN, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
 	"the provider has it; whether it carries it out is to be asked next"},
 	{AR_OF_ACTION, AR_RECONCILING, AR_EVENT_FOUND, AR_DELIVERED, "lookup", AR_BY_ENGINE,
 	"the provider has it; whether it carries it out is to be asked next"},

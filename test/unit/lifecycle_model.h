@@ -7,7 +7,8 @@
  * before the table, which must hold it, and before the rules of standings and
  * of the queue, which must let it pass.
  *
- * Part of test_model.c.
+ * Part of test_model.c; what the provider says unasked and what people do is
+ * told in lifecycle_people.h.
  */
 #ifndef AR_TEST_LIFECYCLE_MODEL_H
 #define AR_TEST_LIFECYCLE_MODEL_H
@@ -17,7 +18,7 @@
 #include "tap.h"
 
 #define MAX_ATTEMPTS	8
-#define MAX_STEPS		64
+#define MAX_STEPS		128
 #define MAX_ROWS		128
 
 typedef struct Action
@@ -25,6 +26,8 @@ typedef struct Action
 	ArState		state;
 	ArStanding	standing;
 	bool		queued;
+	bool		held;			/* queued, but somebody keeps it back */
+	bool		redacted;		/* once is enough */
 	int			count;
 	ArState		attempts[MAX_ATTEMPTS];	/* in no particular order */
 } Action;
@@ -42,14 +45,16 @@ typedef struct Faults
 	int			refused;		/* the rules of standings or of the queue refuse it */
 	int			unfolded;		/* the action does not stand where its attempts do */
 	int			sent_twice;		/* a further attempt while an earlier one may have happened */
-	int			withdrawn;		/* cancelled or expired although one may have left */
+	int			withdrawn;		/* cancelled, expired or given up although one may have left */
 	int			lost;			/* what may have happened is forgotten */
 	int			taken_back;		/* a confirmation is */
+	int			unproven;		/* an attempt is called not done, by neither proof nor a person's decision */
+	int			overfull;		/* more steps than there is room for */
 	int			crowded;		/* more than one attempt under way, or one of no submitted action */
 } Faults;
 
 static Faults faults;
-static bool row_used[MAX_ROWS];
+static int	row_used[MAX_ROWS];	/* for whom: AR_OF_ACTION, AR_OF_ATTEMPT */
 static Step steps[MAX_STEPS];
 static int	step_count;
 static int	attempt_limit = MAX_ATTEMPTS;
@@ -92,7 +97,7 @@ has_row(int subject, ArState from, ArEvent event, ArState to)
 	const ArTransition *row = ar_transition_find(subject, from, event, to);
 
 	if (row != NULL)
-		row_used[row - rows] = true;
+		row_used[row - rows] |= subject;
 	return row != NULL;
 }
 
@@ -102,6 +107,14 @@ standing_passes(ArStanding from, ArEvent event, ArState to_state, ArStanding to)
 {
 	return ar_state_allows_standing(to_state, to) && ar_standing_may_become(from, to) &&
 		(from == to || (to_state != AR_MANUAL_REVIEW && !ar_event_keeps_standing(event)));
+}
+
+/* May it be said by this event that an attempt did not happen? A person's decision is the one exception to proof. */
+static bool
+may_deny(ArEvent event)
+{
+	return event == AR_EVENT_NOT_SENT || event == AR_EVENT_NOT_EXECUTED || event == AR_EVENT_ABSENT ||
+		event == AR_EVENT_RESOLVE;
 }
 
 /* The attempt comes to that state; "a" is for the complaint, "after" is changed. */
@@ -114,6 +127,8 @@ settle(const Action *a, Action *after, int i, ArEvent event, ArState to)
 		complain(&faults.no_row, "attempt: no row", a, event, to);
 	if (!standing_passes(ar_state_standing(from, 0), event, to, ar_state_standing(to, 0)))
 		complain(&faults.refused, "attempt: refused", a, event, to);
+	if (to == AR_SAFE_TO_RETRY && !may_deny(event))
+		complain(&faults.unproven, "attempt: no proof", a, event, to);
 	after->attempts[i] = to;
 }
 
@@ -144,12 +159,20 @@ check_place(const Action *a, ArEvent event, const Action *after)
 		complain(&faults.lost, "may have happened", a, event, after->state);
 }
 
+/* Withdrawn, by whomever and whyever. */
+static bool
+is_withdrawal(ArState to)
+{
+	return to == AR_CANCELLED || to == AR_EXPIRED || to == AR_ABANDONED;
+}
+
 /* The action takes a step; "after" has its attempts as the step leaves them. */
 static void
 take(const Action *a, Action after, ArEvent event, ArState to, bool queued)
 {
 	after.state = to;
 	after.queued = queued;
+	after.held = queued && after.held;
 	after.standing = ar_state_standing(to, a->standing);
 	if (!has_row(AR_OF_ACTION, a->state, event, to))
 		complain(&faults.no_row, "action: no row", a, event, to);
@@ -157,13 +180,15 @@ take(const Action *a, Action after, ArEvent event, ArState to, bool queued)
 		complain(&faults.refused, "action: refused", a, event, to);
 	if (after.count > a->count && event != AR_EVENT_RESEND && count_left(a) > 0)
 		complain(&faults.sent_twice, "sent again", a, event, to);
-	if ((event == AR_EVENT_CANCEL || event == AR_EVENT_EXPIRE) && count_left(a) > 0)
+	if (a->state != to && is_withdrawal(to) && count_left(a) > 0)
 		complain(&faults.withdrawn, "withdrawn", a, event, to);
 	if (ar_resolved_status(a->standing) == AR_STATUS_CONFIRMED && after.standing != a->standing)
 		complain(&faults.taken_back, "taken back", a, event, to);
 	check_place(a, event, &after);
 	if (step_count < MAX_STEPS)
 		steps[step_count++] = (Step) {event, after};
+	else
+		complain(&faults.overfull, "no room", a, event, to);
 }
 
 static void
@@ -177,14 +202,19 @@ send(const Action *a, ArEvent event)
 	take(a, after, event, AR_SUBMITTED, false);
 }
 
-/* What is waiting: it is sent, looked at first, or withdrawn. */
+/* What is waiting: it is sent, looked at first, or withdrawn; what somebody keeps back is only withdrawn. */
 static void
 leave_planned(const Action *a)
 {
-	send(a, AR_EVENT_CLAIM);
-	take(a, *a, AR_EVENT_LOOK_AGAIN, AR_RECONCILING, true);
-	take(a, *a, AR_EVENT_CANCEL, AR_CANCELLED, false);
+	if (!a->held)
+	{
+		send(a, AR_EVENT_CLAIM);
+		take(a, *a, AR_EVENT_LOOK_AGAIN, AR_RECONCILING, true);
+	}
 	take(a, *a, AR_EVENT_EXPIRE, AR_EXPIRED, false);
+	/* What has been tried is not withdrawn because of another action. */
+	if (a->count == 0)
+		take(a, *a, AR_EVENT_DEPENDENCY_FAILED, AR_CANCELLED, false);
 }
 
 /* The attempt under way ends so, and the action goes there. */
@@ -223,29 +253,32 @@ leave_submitted(const Action *a)
 	}
 }
 
-/* One attempt in that state is credited with what was found; there may be a verdict to wait for. */
+/* One attempt in that state, whichever, is credited with having come to another. */
 static void
-find(const Action *a, ArState credited)
+credit(const Action *a, ArState credited, ArEvent event, ArState to)
 {
 	for (int i = 0; i < a->count; i++)
 	{
-		for (int waits = 0; waits < 2; waits++)
-		{
-			Action		after = *a;
-			ArState		to = waits ? AR_DELIVERED : AR_SUCCEEDED;
+		Action		after = *a;
 
-			if (a->attempts[i] != credited)
-				continue;
-			settle(a, &after, i, AR_EVENT_FOUND, to);
-			take(a, after, AR_EVENT_FOUND, to, false);
-		}
+		if (a->attempts[i] != credited)
+			continue;
+		settle(a, &after, i, event, to);
+		take(a, after, event, to, false);
 	}
+}
+
+/* What was found is credited to one attempt in that state; there may be a verdict to wait for. */
+static void
+find(const Action *a, ArState credited)
+{
+	credit(a, credited, AR_EVENT_FOUND, AR_SUCCEEDED);
+	credit(a, credited, AR_EVENT_FOUND, AR_DELIVERED);
 }
 
 static void
 leave_unknown(const Action *a)
 {
-	find(a, AR_OUTCOME_UNKNOWN);	/* told by somebody else */
 	take(a, *a, AR_EVENT_ASK, AR_RECONCILING, false);
 	take(a, *a, AR_EVENT_NO_QUERY_SURFACE, AR_MANUAL_REVIEW, false);
 	send(a, AR_EVENT_RESEND);
@@ -303,11 +336,9 @@ leave_delivered(const Action *a)
 	take(a, rejected, AR_EVENT_POLL_REJECTED, AR_REJECTED, false);
 }
 
-/* Every step that may follow, into "steps". */
 static void
-find_steps(const Action *a)
+step_by_engine(const Action *a)
 {
-	step_count = 0;
 	switch (a->state)
 	{
 		case AR_PLANNED:
@@ -325,15 +356,11 @@ find_steps(const Action *a)
 			else
 				leave_reconciling(a);
 			break;
-		case AR_MANUAL_REVIEW:
-			take(a, *a, AR_EVENT_LOOK_UP_NOW, a->standing == AR_CONFIRMED_PENDING ? AR_DELIVERED : AR_OUTCOME_UNKNOWN, false);
-			break;
 		case AR_DELIVERED:
 			leave_delivered(a);
 			break;
+		case AR_MANUAL_REVIEW:
 		case AR_SAFE_TO_RETRY:
-			take(a, *a, AR_EVENT_REPLACE, AR_PLANNED, true);
-			break;
 		case AR_SUCCEEDED:
 		case AR_REJECTED:
 		case AR_CANCELLED:

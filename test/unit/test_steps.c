@@ -97,12 +97,12 @@ test_queue(void)
 	is_int(stuck, 0, "every row can be taken");
 }
 
-/* Events that say something about the queue or the question, and nothing about the world. */
+/* Events that say something about the queue, the question or what is kept, and nothing about the world. */
 static void
 test_kept_standings(void)
 {
 	static const char *const keeps[] = {"claim", "resend", "recover", "key_mismatch", "ask", "look_again",
-	"looked_before", "absent_once", "overdue", "look_up_now"};
+	"looked_before", "absent_once", "overdue", "look_up_now", "hold", "release", "redact"};
 	int			count;
 	const ArTransition *rows = ar_transitions(&count);
 	int			impossible = 0;
