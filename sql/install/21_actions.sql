@@ -210,7 +210,9 @@ CREATE TABLE reconcile.inbox (
 	occurred_at timestamptz,
 	received_at timestamptz NOT NULL DEFAULT clock_timestamp(),
 	sender name NOT NULL DEFAULT session_user,
+	verified boolean NOT NULL DEFAULT false,
 	evidence jsonb NOT NULL,
+	body bytea,
 	action_id uuid,
 	applied_at timestamptz,
 	result text,
@@ -228,6 +230,9 @@ COMMENT ON COLUMN reconcile.inbox.reference IS 'The client reference that it is 
 COMMENT ON COLUMN reconcile.inbox.artifact_id IS 'The provider''s id of the object.';
 COMMENT ON COLUMN reconcile.inbox.occurred_at IS 'When it happened, by the provider''s word.';
 COMMENT ON COLUMN reconcile.inbox.sender IS 'The session user who brought it.';
+COMMENT ON COLUMN reconcile.inbox.verified IS
+	'Its signature was the provider''s, so it may speak of any action of that provider, whoever brought it.';
+COMMENT ON COLUMN reconcile.inbox.body IS 'The first 8 kB of what was received.';
 COMMENT ON COLUMN reconcile.inbox.action_id IS 'The action that it is about; NULL as long as there is none.';
 COMMENT ON COLUMN reconcile.inbox.result IS
 	'applied: it changed something; known: it said nothing new; older: newer facts stood against it; contradiction: it speaks against a verdict, see incident; ignored.';

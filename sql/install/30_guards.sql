@@ -136,7 +136,7 @@ COMMENT ON FUNCTION reconcile.attempt_guard() IS
 	'Trigger: refuses every change of an attempt that transition_rule does not hold. SQLSTATE 55000.';
 
 CREATE FUNCTION reconcile.action_inserted() RETURNS trigger
-	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
 	-- Restored rows bring their history along: only rows made by this very transaction are new.
 	INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
@@ -146,10 +146,11 @@ BEGIN
 	  FROM new_rows n
 	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
 	-- What was said about it before it was there; only by somebody who may.
-	UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n LEFT JOIN reconcile.installation x ON starts_with(n.client_reference, x.prefix)
-	 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider
-	   AND i.reference = ANY (ARRAY[n.client_reference, ltrim(substr(n.client_reference, length(x.prefix) + 1), '-')])
-	   AND (i.sender = n.submitter OR pg_has_role(i.sender, 'reconcile_operator', 'MEMBER'));
+	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL) THEN
+		UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n
+		 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider AND i.reference = ANY (reconcile.spoken_names(n.client_reference))
+		   AND reconcile.may_speak_of(i.sender, i.verified, n.submitter);
+	END IF;
 	PERFORM reconcile.wake();
 	RETURN NULL;
 END $$;
@@ -157,7 +158,7 @@ COMMENT ON FUNCTION reconcile.action_inserted() IS 'Trigger: begins the history 
 
 -- The two transition tables are as large as a statement, which the planner cannot know: never a nested loop.
 CREATE FUNCTION reconcile.action_updated() RETURNS trigger
-	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_nestloop = off AS $$
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_nestloop = off SET enable_seqscan = off AS $$
 BEGIN
 	INSERT INTO reconcile.history (action_id, version, recorded_at, attempt_number, event, from_state, to_state,
 			standing, evidence, actor, transaction, previous_hash, hash)
@@ -165,6 +166,11 @@ BEGIN
 			n.standing, n.evidence, n.actor, n.transaction, o.chain_head, n.chain_head
 	  FROM new_rows n JOIN old_rows o USING (action_id)
 	 WHERE n.version > o.version;
+	-- Mostly nothing waits for its action, which is seen at once.
+	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL) THEN
+		PERFORM reconcile.match_inbox(ARRAY(SELECT n.action_id FROM new_rows n JOIN old_rows o USING (action_id)
+			WHERE n.version > o.version AND (o.state = 'submitted' OR n.artifact_id IS DISTINCT FROM o.artifact_id)));
+	END IF;
 	PERFORM reconcile.wake();
 	RETURN NULL;
 END $$;

@@ -39,7 +39,7 @@ CREATE TABLE reconcile.provider_override (
 	CONSTRAINT provider_override_object CHECK (jsonb_typeof(overrides) = 'object')
 );
 COMMENT ON TABLE reconcile.provider_override IS 'What is different here from what a provider''s profile says, kept over new versions of the profile.';
-COMMENT ON COLUMN reconcile.provider_override.overrides IS 'Columns of reconcile.provider with their values here, such as base_url, credential or max_in_flight.';
+COMMENT ON COLUMN reconcile.provider_override.overrides IS 'Columns of reconcile.provider with their values here, such as base_url, credential or max_in_flight; under events columns of reconcile.event_source.';
 
 -- What may stand in a profile.
 
@@ -57,12 +57,13 @@ CREATE FUNCTION reconcile.profile_columns(part text) RETURNS TABLE (name text, t
 			WHEN 'integer[]'::regtype THEN 'array of integers' WHEN 'text[]'::regtype THEN 'array of strings' ELSE 'string' END
 	  FROM pg_attribute a
 	 WHERE a.attrelid = (CASE $1 WHEN 'provider' THEN 'reconcile.provider' WHEN 'operation' THEN 'reconcile.operation' WHEN 'answers' THEN 'reconcile.response_rule'
-			WHEN 'lookups' THEN 'reconcile.lookup_rule' WHEN 'poll' THEN 'reconcile.poll_rule' WHEN 'facts' THEN 'reconcile.profile_fact' END)::regclass
+			WHEN 'lookups' THEN 'reconcile.lookup_rule' WHEN 'poll' THEN 'reconcile.poll_rule' WHEN 'facts' THEN 'reconcile.profile_fact'
+			WHEN 'events' THEN 'reconcile.event_source' WHEN 'rules' THEN 'reconcile.event_rule' END)::regclass
 	   AND a.attnum > 0 AND NOT a.attisdropped
 	   AND a.attname NOT IN ('operation', 'provider', 'version', 'position', 'profile', 'profile_version', 'paused_at', 'paused_reason')
 	 ORDER BY a.attnum
 $$;
-COMMENT ON FUNCTION reconcile.profile_columns(text) IS 'The keys that a part of a profile may have (provider, operation, answers, lookups, poll, facts): columns, with the JSON type of each.';
+COMMENT ON FUNCTION reconcile.profile_columns(text) IS 'The keys that a part of a profile may have (provider, operation, answers, lookups, poll, events, rules, facts): columns, with the JSON type of each.';
 
 CREATE FUNCTION reconcile.check_profile_value(value jsonb, name text, type text, json_type text, place text) RETURNS void
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -138,7 +139,7 @@ DECLARE
 	op jsonb;
 	place text;
 BEGIN
-	PERFORM reconcile.check_profile_keys($1, 'the profile', '{profile,profile_version,title,documentation,provider,operations,facts}', '{profile,profile_version,provider,operations}');
+	PERFORM reconcile.check_profile_keys($1, 'the profile', '{profile,profile_version,title,documentation,provider,operations,events,facts}', '{profile,profile_version,provider,operations}');
 	PERFORM reconcile.check_profile_value($1 -> k, k, 'text', 'string', 'the profile') FROM unnest('{profile,title,documentation}'::text[]) k WHERE $1 ? k;
 	PERFORM reconcile.check_profile_value($1 -> 'profile_version', 'profile_version', 'integer', 'integer', 'the profile');
 	PERFORM reconcile.check_profile_row($1 -> 'provider', 'provider', 'provider', '{base_url}', '{}');
@@ -161,6 +162,10 @@ BEGIN
 			PERFORM reconcile.check_profile_row(op -> 'poll', 'poll', place || '.poll', '{state_path,accepted}', '{}');
 		END IF;
 	END LOOP;
+	IF $1 ? 'events' THEN
+		PERFORM reconcile.check_profile_row($1 -> 'events', 'events', 'events', '{scheme,rules}', '{rules}');
+		PERFORM reconcile.check_profile_rows($1 #> '{events,rules}', 'rules', 'events.rules', '{condition,says,because}');
+	END IF;
 	IF $1 ? 'facts' THEN
 		PERFORM reconcile.check_profile_rows($1 -> 'facts', 'facts', 'facts', '{about,says,source,read_on,mark}');
 		SELECT f ->> 'mark' INTO place FROM jsonb_array_elements($1 -> 'facts') f WHERE f ->> 'mark' NOT IN ('documented', 'reported', 'assumed') LIMIT 1;
@@ -168,10 +173,10 @@ BEGIN
 			PERFORM reconcile.profile_refused(format('no fact can be marked "%s"', place), 'The marks are documented, reported and assumed.');
 		END IF;
 		SELECT f ->> 'about' INTO place FROM jsonb_array_elements($1 -> 'facts') f
-		 WHERE NOT starts_with(f ->> 'about', 'provider.') AND NOT EXISTS (SELECT FROM jsonb_object_keys($1 -> 'operations') o
+		 WHERE NOT starts_with(f ->> 'about', 'provider.') AND NOT ($1 ? 'events' AND starts_with(f ->> 'about', 'events.')) AND NOT EXISTS (SELECT FROM jsonb_object_keys($1 -> 'operations') o
 			WHERE f ->> 'about' = 'operations.' || o OR starts_with(f ->> 'about', 'operations.' || o || '.')) LIMIT 1;
 		IF FOUND THEN
-			PERFORM reconcile.profile_refused(format('a fact is about "%s", which is not in the profile', place), 'It is about provider.COLUMN, or about operations.NAME and a part of it.');
+			PERFORM reconcile.profile_refused(format('a fact is about "%s", which is not in the profile', place), 'It is about provider.COLUMN, about operations.NAME and a part of it, or about a part of events.');
 		END IF;
 	END IF;
 END $$;
@@ -182,7 +187,8 @@ COMMENT ON FUNCTION reconcile.check_profile(jsonb) IS
 
 CREATE FUNCTION reconcile.profile_relation(part text) RETURNS text
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT CASE $1 WHEN 'answers' THEN 'response_rule' WHEN 'lookups' THEN 'lookup_rule' WHEN 'poll' THEN 'poll_rule' WHEN 'facts' THEN 'profile_fact' ELSE $1 END $$;
+	$$ SELECT CASE $1 WHEN 'answers' THEN 'response_rule' WHEN 'lookups' THEN 'lookup_rule' WHEN 'poll' THEN 'poll_rule' WHEN 'facts' THEN 'profile_fact'
+		WHEN 'events' THEN 'event_source' WHEN 'rules' THEN 'event_rule' ELSE $1 END $$;
 COMMENT ON FUNCTION reconcile.profile_relation(text) IS 'The table that holds a part of a profile.';
 
 CREATE FUNCTION reconcile.whole_row(part text, given jsonb) RETURNS jsonb
@@ -225,6 +231,8 @@ CREATE FUNCTION reconcile.row_words(part text, named jsonb) RETURNS text
 	SELECT CASE $1 WHEN 'answers' THEN format('response rule %s of operation "%s"', $2 ->> 'position', $2 ->> 'operation')
 		WHEN 'lookups' THEN format('lookup rule %s of operation "%s"', $2 ->> 'position', $2 ->> 'operation')
 		WHEN 'poll' THEN format('the poll rule of operation "%s"', $2 ->> 'operation')
+		WHEN 'events' THEN format('the source of events of provider "%s"', $2 ->> 'provider')
+		WHEN 'rules' THEN format('event rule %s of provider "%s"', $2 ->> 'position', $2 ->> 'provider')
 		ELSE format('%s "%s"', $1, $2 ->> $1) END
 $$;
 COMMENT ON FUNCTION reconcile.row_words(text, jsonb) IS 'What a row of a part of a profile is called in messages.';
@@ -404,7 +412,8 @@ BEGIN
 	PERFORM reconcile.check_profile(document);
 	name := coalesce($3, document ->> 'profile');
 	IF local IS NOT NULL THEN
-		PERFORM reconcile.check_profile_row(local, 'provider', 'the overrides', '{}', '{}');
+		PERFORM reconcile.check_profile_row(local, 'provider', 'the overrides', '{}', '{events}');
+		PERFORM reconcile.check_profile_row(local -> 'events', 'events', 'the overrides of events', '{}', '{}') WHERE local ? 'events';
 	END IF;
 	-- One at a time for a provider, without a lock that the engine would have to stand back for.
 	PERFORM pg_advisory_xact_lock(hashtextextended('reconcile.define_provider ' || name, 0));
@@ -414,7 +423,7 @@ BEGIN
 	local := coalesce(local, (SELECT o.overrides FROM reconcile.provider_override o WHERE o.provider = name), '{}');
 	changed := '{}';
 
-	step := reconcile.apply_row('provider', jsonb_build_object('provider', name), document -> 'provider' || local
+	step := reconcile.apply_row('provider', jsonb_build_object('provider', name), document -> 'provider' || (local - 'events')
 		|| jsonb_build_object('profile', document -> 'profile', 'profile_version', document -> 'profile_version'), local ? 'consistency_window');
 	IF step IS NOT NULL THEN
 		changed := changed || format('provider %s %s', name, step);
@@ -437,6 +446,7 @@ BEGIN
 	FOR op IN SELECT o.operation FROM reconcile.operation o WHERE o.provider = name AND NOT o.operation = ANY (operations) ORDER BY 1 LOOP
 		RAISE NOTICE 'operation "%" is not in the profile and stays as it is', op;
 	END LOOP;
+	changed := changed || reconcile.apply_events(name, document -> 'events', local -> 'events');
 	IF reconcile.apply_facts(name, coalesce(document -> 'facts', '[]')) THEN
 		changed := changed || format('facts of %s changed', name);
 	END IF;
@@ -444,7 +454,7 @@ BEGIN
 	profile_version := (document ->> 'profile_version')::integer;
 END $$;
 COMMENT ON FUNCTION reconcile.define_provider(jsonb, jsonb, text) IS
-	'Define a provider with its operations by a profile, all or nothing. The same profile again changes nothing. overrides are columns of reconcile.provider that differ here, such as base_url or credential; they are kept until others are given ({} takes them back). provider names it and its operations otherwise, for a second account. The first call of all arms the database. Errors: 22023 the document is no profile or claims too much, 55000 another or a newer profile defined that provider, or actions rest on what would change.';
+	'Define a provider with its operations by a profile, all or nothing. The same profile again changes nothing. overrides are columns of reconcile.provider that differ here, such as base_url or credential, and under events those of reconcile.event_source; they are kept until others are given ({} takes them back). provider names it and its operations otherwise, for a second account. The first call of all arms the database. Errors: 22023 the document is no profile or claims too much, 55000 another or a newer profile defined that provider, or actions rest on what would change.';
 
 CREATE FUNCTION reconcile.adopt_profile(profile text, overrides jsonb DEFAULT NULL, INOUT provider text DEFAULT NULL,
 		OUT profile_version integer, OUT operations text[], OUT changed text[])

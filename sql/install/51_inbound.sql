@@ -12,20 +12,50 @@ CREATE FUNCTION reconcile.open_incident(kind text, action_id uuid, details jsonb
 	ON CONFLICT (action_id, kind) DO NOTHING $$;
 COMMENT ON FUNCTION reconcile.open_incident(text, uuid, jsonb) IS 'Record that something is that must not be: one incident of a kind for an action.';
 
--- A submitter speaks of its own actions only; whoever operates, of all.
-CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifact_id text, sender name) RETURNS uuid
+-- A submitter speaks of its own actions only; whoever operates, and the provider itself, of all. A role that is gone speaks of none.
+CREATE FUNCTION reconcile.may_speak_of(sender name, verified boolean, submitter name) RETURNS boolean
 	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT a.action_id FROM (
-		SELECT x.action_id, x.submitter, x.client_reference FROM reconcile.action x
+	SELECT $2 OR $1 = $3 OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname = $1 AND pg_has_role(r.oid, 'reconcile_operator', 'MEMBER')) $$;
+COMMENT ON FUNCTION reconcile.may_speak_of(name, boolean, name) IS
+	'Whether what that sender brings counts for an action of that submitter: it is the submitter, or an operator, or the provider''s signature was verified.';
+
+CREATE FUNCTION reconcile.spoken_names(client_reference text) RETURNS text[]
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT ARRAY[$1, (SELECT ltrim(substr($1, length(x.prefix) + 1), '-') FROM reconcile.installation x WHERE starts_with($1, x.prefix))] $$;
+COMMENT ON FUNCTION reconcile.spoken_names(text) IS 'By which names a client reference may be spoken of: as it is, or without the installation''s prefix.';
+
+CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifact_id text, sender name, verified boolean DEFAULT false) RETURNS uuid
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+	WITH named AS (
+		SELECT x.action_id, x.client_reference FROM reconcile.action x
 		 WHERE x.provider = $1 AND x.client_reference = ANY (ARRAY[$2,
 			(SELECT prefix FROM reconcile.installation) || '-' || $2, (SELECT prefix FROM reconcile.installation) || $2])
-		UNION ALL
-		SELECT x.action_id, x.submitter, x.client_reference FROM reconcile.action x
-		 WHERE $2 IS NULL AND x.provider = $1 AND x.artifact_id = $3) a
-	 WHERE a.submitter = $4 OR pg_has_role($4, 'reconcile_operator', 'MEMBER')
-	 ORDER BY a.client_reference = $2 DESC NULLS LAST, a.action_id LIMIT 1 $$;
-COMMENT ON FUNCTION reconcile.action_spoken_of(text, text, text, name) IS
-	'The action of that reference, with or without the installation''s prefix, or else of that artifact id; NULL if there is none that the sender may speak of.';
+		   AND reconcile.may_speak_of($4, $5, x.submitter)
+	), made AS (
+		SELECT x.action_id FROM reconcile.action x
+		 WHERE $2 IS NULL AND x.provider = $1 AND x.artifact_id = $3 AND reconcile.may_speak_of($4, $5, x.submitter) LIMIT 2)
+	SELECT coalesce((SELECT n.action_id FROM named n ORDER BY n.client_reference = $2 DESC, n.action_id LIMIT 1),
+		(SELECT (array_agg(m.action_id))[1] FROM made m HAVING count(*) = 1)) $$;
+COMMENT ON FUNCTION reconcile.action_spoken_of(text, text, text, name, boolean) IS
+	'The action of that reference, with or without the installation''s prefix, or else the only one of that artifact id; NULL if there is none that the sender may speak of.';
+
+-- What was said before it could be known of which action: its end has come, or the id of its object.
+CREATE FUNCTION reconcile.match_inbox(actions uuid[]) RETURNS void
+	LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = on AS $$
+	UPDATE reconcile.inbox i SET action_id = m.action_id FROM (
+		SELECT x.inbox_id, a.action_id FROM reconcile.action a JOIN reconcile.inbox x ON x.provider = a.provider AND x.reference = ANY (reconcile.spoken_names(a.client_reference))
+		 WHERE a.action_id = ANY ($1) AND x.action_id IS NULL AND x.applied_at IS NULL AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
+		   FOR UPDATE OF x SKIP LOCKED) m
+	 WHERE i.inbox_id = m.inbox_id;
+	UPDATE reconcile.inbox i SET action_id = m.action_id FROM (
+		SELECT x.inbox_id, a.action_id FROM reconcile.action a JOIN reconcile.inbox x ON x.provider = a.provider AND x.artifact_id = a.artifact_id
+		 WHERE a.action_id = ANY ($1) AND x.action_id IS NULL AND x.applied_at IS NULL AND x.reference IS NULL
+		   AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
+		   AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = a.artifact_id AND o.action_id <> a.action_id)
+		   FOR UPDATE OF x SKIP LOCKED) m
+	 WHERE i.inbox_id = m.inbox_id $$;
+COMMENT ON FUNCTION reconcile.match_inbox(uuid[]) IS
+	'Give to these actions what was said of their reference, or of the object that is theirs alone, and has no action yet.';
 
 -- How an action that was delivered by somebody's word goes on: polled, or waiting for its verdict no longer than allowed.
 CREATE FUNCTION reconcile.verdict_gate(op reconcile.operation) RETURNS bigint
@@ -42,7 +72,7 @@ DECLARE
 	others bigint;
 	becomes reconcile.standing := CASE target WHEN 'succeeded' THEN 'confirmed/accepted' WHEN 'rejected' THEN 'confirmed/rejected' ELSE 'confirmed/pending' END;
 	proof jsonb := jsonb_build_object('event', jsonb_strip_nulls(jsonb_build_object('inbox_id', said.inbox_id, 'says', said.says, 'event_id', said.event_id,
-		'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender,
+		'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender, 'verified', nullif(said.verified, false),
 		-- The words themselves stay in the inbox, where they can be erased.
 		'evidence_digest', 'sha256:' || encode(sha256(convert_to(said.evidence::text, 'UTF8')), 'hex'))));
 BEGIN
@@ -168,7 +198,7 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	IF said.action_id IS NULL THEN
-		said.action_id := reconcile.action_spoken_of(said.provider, said.reference, said.artifact_id, said.sender);
+		said.action_id := reconcile.action_spoken_of(said.provider, said.reference, said.artifact_id, said.sender, said.verified);
 		UPDATE reconcile.inbox i SET action_id = said.action_id WHERE i.inbox_id = $1 AND said.action_id IS NOT NULL;
 	END IF;
 	-- Never waited for: what is being sent, or held by somebody, is left to the engine.
@@ -189,12 +219,13 @@ COMMENT ON FUNCTION reconcile.apply_inbox_row(bigint) IS
 	'Apply something from the inbox, if its action is there and free; returns its result, or NULL: then the engine will apply it.';
 
 CREATE FUNCTION reconcile.take_in(provider text, event_id text, says text, reference text, artifact_id text, occurred_at timestamptz, evidence jsonb,
+		verified boolean DEFAULT false, body bytea DEFAULT NULL,
 		OUT inbox_id bigint, OUT action_id uuid, OUT result text)
 	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
-	INSERT INTO reconcile.inbox AS i (provider, event_id, says, reference, artifact_id, occurred_at, evidence, action_id)
-		VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, '{}'), reconcile.action_spoken_of($1, $4, $5, session_user))
+	INSERT INTO reconcile.inbox AS i (provider, event_id, says, reference, artifact_id, occurred_at, evidence, verified, body, action_id)
+		VALUES ($1, $2, $3, $4, $5, $6, coalesce($7, '{}'), $8, $9, reconcile.action_spoken_of($1, $4, $5, session_user, $8))
 		ON CONFLICT (provider, event_id) WHERE event_id IS NOT NULL DO NOTHING
 		RETURNING i.inbox_id INTO take_in.inbox_id;
 	IF take_in.inbox_id IS NULL THEN
@@ -207,7 +238,7 @@ BEGIN
 	SELECT i.action_id INTO take_in.action_id FROM reconcile.inbox i WHERE i.inbox_id = take_in.inbox_id;
 	PERFORM reconcile.wake();
 END $$;
-COMMENT ON FUNCTION reconcile.take_in(text, text, text, text, text, timestamptz, jsonb) IS
+COMMENT ON FUNCTION reconcile.take_in(text, text, text, text, text, timestamptz, jsonb, boolean, bytea) IS
 	'Store a word about an action, and apply it if the action is free. The same event_id of a provider is stored once. result: as inbox.result, or stored: it is applied later.';
 
 CREATE FUNCTION reconcile.provider_of_reference(reference text, provider text) RETURNS text

@@ -121,7 +121,7 @@ BEGIN
 	UPDATE reconcile.action x SET version = x.version + 1, event = 'redact', attempt_number = NULL, payload = '{}', redacted_at = clock_timestamp(),
 		evidence = jsonb_build_object('reason', $2) WHERE x.action_id = $1;
 	UPDATE reconcile.attempt t SET response_body = NULL WHERE t.action_id = $1;
-	UPDATE reconcile.inbox i SET evidence = '{}' WHERE i.action_id = $1;
+	UPDATE reconcile.inbox i SET evidence = '{}', body = NULL WHERE i.action_id = $1;
 END $$;
 COMMENT ON FUNCTION reconcile.redact(uuid, text) IS
 	'Remove the payload of a settled action, the bodies of its answers and of what was said about it. Fingerprint, times, verdicts and a chain that can be verified stay. Doing it twice is doing it once. Errors: 55000 it is not settled, 42704 no such action, 22023 no reason.';

@@ -40,7 +40,7 @@ GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name),
 
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
 	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
-	reconcile.inbox, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
+	reconcile.inbox, reconcile.unmatched_event, reconcile.event_source, reconcile.event_rule, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
 	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.capabilities(reconcile.operation), reconcile.missing_for(reconcile.tier, reconcile.operation),
 	reconcile.query_surface(reconcile.operation), reconcile.on_lost_answer(reconcile.operation) TO reconcile_reader;
@@ -72,17 +72,18 @@ GRANT UPDATE (paused_at, paused_reason) ON reconcile.provider TO reconcile_opera
 GRANT INSERT, UPDATE, DELETE ON reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule TO reconcile_admin;
 GRANT EXECUTE ON PROCEDURE reconcile.run(interval, boolean, integer, integer, integer, integer) TO reconcile_operator;
 GRANT EXECUTE ON FUNCTION reconcile.arm(text), reconcile.create_history_partitions(integer) TO reconcile_admin;
-GRANT INSERT, UPDATE, DELETE ON reconcile.profile_fact, reconcile.provider_override TO reconcile_admin;
+GRANT INSERT, UPDATE, DELETE ON reconcile.profile_fact, reconcile.provider_override, reconcile.event_source, reconcile.event_rule TO reconcile_admin;
 GRANT EXECUTE ON FUNCTION reconcile.adopt_profile(text, jsonb, text), reconcile.define_provider(jsonb, jsonb, text),
 	reconcile.check_profile(jsonb), reconcile.check_profile_row(jsonb, text, text, text[], text[]), reconcile.check_profile_rows(jsonb, text, text, text[]),
 	reconcile.check_profile_keys(jsonb, text, text[], text[]), reconcile.check_profile_value(jsonb, text, text, text, text), reconcile.profile_columns(text),
 	reconcile.profile_refused(text, text), reconcile.check_profile_version(jsonb, text), reconcile.arm_if_first(), reconcile.whole_row(text, jsonb),
 	reconcile.apply_row(text, jsonb, jsonb, boolean), reconcile.keep_widened(jsonb, jsonb, text), reconcile.drop_rules(text, jsonb),
-	reconcile.apply_rules(text, jsonb), reconcile.apply_facts(text, jsonb),
+	reconcile.apply_rules(text, jsonb), reconcile.apply_facts(text, jsonb), reconcile.apply_events(text, jsonb, jsonb),
 	reconcile.check_definition(reconcile.operation), reconcile.check_key(reconcile.operation), reconcile.check_rules(reconcile.operation),
 	reconcile.refuse_definition(text, text, text) TO reconcile_admin;
 
 GRANT EXECUTE ON FUNCTION reconcile.confirm(text, text, jsonb, text, text, timestamptz), reconcile.verdict(text, text, jsonb, text, text, timestamptz) TO reconcile_submitter, reconcile_operator;
+GRANT EXECUTE ON FUNCTION reconcile.receive_event(text, jsonb, bytea), reconcile.receive_event(text, jsonb, text) TO reconcile_submitter, reconcile_operator;
 
 GRANT SELECT ON reconcile.provider_scorecard TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.action_as_of(timestamptz, uuid) TO reconcile_reader, reconcile_submitter;

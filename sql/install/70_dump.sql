@@ -8,6 +8,8 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.poll_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.profile_fact', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.provider_override', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.event_source', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.event_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.action', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.attempt', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');

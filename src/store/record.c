@@ -156,16 +156,6 @@ mark(const ArAttemptEnd *ends, int count, uint64 rows, bool by_dispatch, bool *m
 	}
 }
 
-/* What was said about an object whose id has just become known. Mostly there is nothing, which is seen at once. */
-static ArStatement match_inbox_statement = {
-	"UPDATE reconcile.inbox i SET action_id = a.action_id FROM reconcile.action a"
-	" WHERE (SELECT true FROM reconcile.inbox x WHERE x.action_id IS NULL AND x.applied_at IS NULL LIMIT 1)"
-	"  AND a.action_id = ANY ($1) AND i.provider = a.provider AND i.artifact_id = a.artifact_id"
-	"  AND i.reference IS NULL AND i.action_id IS NULL AND i.applied_at IS NULL"
-	"  AND (i.sender = a.submitter OR pg_has_role(i.sender, 'reconcile_operator', 'MEMBER'))",
-	1, {UUIDARRAYOID}
-};
-
 /* Run a statement over the actions of those ends that are marked. */
 static void
 for_marked(ArStatement *statement, const ArAttemptEnd *ends, int count, size_t mark_offset, Datum now)
@@ -210,7 +200,6 @@ ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *recorded, bool *
 		for (int i = 0; i < count; i++)
 			vanished[i] = !recorded[i] && !open[i];
 	}
-	ar_statement_run(&match_inbox_statement, values, NULL);
 	for_marked(&settle_statement, ends, count, offsetof(ArAttemptEnd, settles_earlier), values[ARRAYS]);
 	for_marked(&pause_statement, ends, count, offsetof(ArAttemptEnd, pause_provider), values[ARRAYS]);
 }

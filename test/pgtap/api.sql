@@ -34,6 +34,8 @@ INSERT INTO called VALUES
 	 'TABLE(batch bigint, items bigint, left_out bigint, totals jsonb, sample jsonb)'),
 	('bulk_apply(batch bigint, reason text)', 'TABLE(action_id uuid, result text, detail text)'),
 	('window_open_until(action_id uuid)', 'timestamp with time zone'),
+	('receive_event(provider text, headers jsonb, body bytea)', 'TABLE(inbox_id bigint, action_id uuid, result text)'),
+	('receive_event(provider text, headers jsonb, body text)', 'TABLE(inbox_id bigint, action_id uuid, result text)'),
 	('pause(provider text, reason text)', 'void'),
 	('resume(provider text)', 'void'),
 	('arm(reason text)', 'void'),
@@ -100,7 +102,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

@@ -14,7 +14,7 @@ SELECT isnt(obj_description(oid, 'pg_extension'), NULL, 'so has the extension') 
 -- Functions that refuse something say with which SQLSTATE.
 SELECT is_empty($$SELECT p.oid::regprocedure FROM pg_proc p WHERE pronamespace = 'reconcile'::regnamespace
 	AND proname IN ('submit', 'cancel', 'hold', 'release', 'replace', 'abandon', 'resolve', 'bulk_preview', 'bulk_apply', 'look_up_now', 'wait', 'arm', 'standing', 'render', 'render_request', 'render_question', 'make_identifier', 'refuse_change', 'action_guard', 'attempt_guard',
-		'define_provider', 'adopt_profile', 'preview', 'check_profile', 'check_definition', 'definition_changed')
+		'define_provider', 'adopt_profile', 'preview', 'receive_event', 'verify_event', 'check_profile', 'check_definition', 'definition_changed')
 	AND obj_description(oid, 'pg_proc') !~ '[0-9][0-9A-Z]{4}'$$, 'what refuses something says how');
 
 -- Numbers have units: an interval and a timestamp carry them, a bare number must not stand for time in a view.

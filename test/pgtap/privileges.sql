@@ -1,6 +1,6 @@
 -- Who may do what: nothing is for everybody, and each role does what it is for.
 BEGIN;
-SELECT plan(124);
+SELECT plan(133);
 
 -- The roles.
 SELECT has_role(r, format('role %s exists', r)) FROM unnest('{reconcile_reader,reconcile_submitter,reconcile_operator,reconcile_admin}'::name[]) r;
@@ -53,6 +53,8 @@ SELECT lives_ok($$INSERT INTO reconcile.lookup_rule (operation, kind, path, item
 	'an admin defines a lookup');
 SELECT lives_ok($$UPDATE reconcile.provider SET max_in_flight = 3$$, 'an admin changes a provider');
 SELECT lives_ok($$UPDATE reconcile.lookup_rule SET pause = '2 s'$$, 'an admin changes a lookup');
+SELECT lives_ok($$INSERT INTO reconcile.event_source (provider, scheme) VALUES ('tap', 'none')$$, 'an admin defines a source of events');
+SELECT lives_ok($$INSERT INTO reconcile.event_rule (provider, position, condition, says, reference_path, because) VALUES ('tap', 1, '$.ref', 'executed', '$.ref', 'a test')$$, 'and what they mean');
 SELECT lives_ok($$SELECT reconcile.arm('a test')$$, 'an admin arms');
 SELECT is(armed, true, 'which arms, although the record is for nobody') FROM reconcile.health;
 SELECT throws_ok($$SELECT * FROM reconcile.arming$$, '42501', NULL, 'an admin does not read the token');
@@ -96,6 +98,9 @@ SELECT throws_ok(s, '42501', NULL, 'it cannot ' || s) FROM unnest(ARRAY['SELECT 
 	$$SELECT reconcile.pause('tap', 'x')$$, $$SELECT reconcile.arm('x')$$, $$CALL reconcile.run('0')$$,
 	$$SELECT reconcile.look_up_now('00000000-0000-7000-8000-000000000001', 'x')$$, $$SELECT * FROM reconcile.engine()$$, $$SELECT reconcile.create_history_partitions(1)$$]) s;
 SELECT is(reconcile.cancel('00000000-0000-7000-8000-000000000002', 'changed my mind'), 'cancelled', 'it withdraws its own');
+SELECT lives_ok($$SELECT * FROM reconcile.receive_event('tap', '{}', '{"ref": "x"}')$$, 'it hands in events');
+SELECT throws_ok(s, '42501', NULL, 'it cannot ' || s) FROM unnest(ARRAY['SELECT * FROM reconcile.event_source', 'SELECT * FROM reconcile.unmatched_event',
+	$$SELECT reconcile.take_in('tap', NULL, 'executed', 'x', NULL, NULL, NULL, true)$$]) s;
 SET SESSION AUTHORIZATION tap_other;
 SELECT throws_ok($$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001', 'x')$$, '42704', NULL, 'nobody else withdraws it, or learns that it is there');
 SELECT is(reconcile.receipt('00000000-0000-7000-8000-000000000001'), NULL, 'nobody else has that receipt');
@@ -118,8 +123,12 @@ SELECT throws_ok($$SELECT reconcile.cancel('00000000-0000-7000-8000-000000000001
 SELECT throws_ok($$SELECT reconcile.resolve('00000000-0000-7000-8000-000000000001', 'executed', 'x')$$, '42501', NULL, 'a reader does not settle');
 SELECT lives_ok($$SELECT * FROM reconcile.review_queue$$, 'a reader sees what waits for a person');
 
+SELECT lives_ok($$SELECT * FROM reconcile.unmatched_event, reconcile.event_source, reconcile.event_rule$$, 'a reader sees events without an action');
+SELECT throws_ok($$SELECT * FROM reconcile.receive_event('tap', '{}', '{}')$$, '42501', NULL, 'a reader hands in none');
+
 -- An operator operates, and defines nothing.
 SET SESSION AUTHORIZATION tap_operator;
+SELECT lives_ok($$SELECT * FROM reconcile.receive_event('tap', '{}', '{"ref": "x"}')$$, 'an operator hands in events');
 SELECT lives_ok($$SELECT reconcile.pause('tap', 'a test'), reconcile.resume('tap')$$, 'an operator pauses and resumes');
 SELECT is(reconcile.hold('00000000-0000-7000-8000-000000000001', 'a test'), 'planned', 'an operator holds the actions of others');
 SELECT results_eq($$SELECT needs, why FROM reconcile.review_queue WHERE action_id = '00000000-0000-7000-8000-000000000001'$$, $$VALUES ('release', 'a test')$$, 'and finds them in the queue');

@@ -41,7 +41,7 @@ SELECT is_empty($$SELECT o.operation FROM reconcile.operation o, reconcile.previ
 -- A file knows the columns of the tables, and no others; its enumerations are theirs.
 SELECT set_eq(format('SELECT jsonb_object_keys(%L::jsonb #> %L)', :'schema', ARRAY['$defs', d, 'properties']),
 		format('SELECT name FROM reconcile.profile_columns(%L) UNION SELECT unnest(%L::text[])', part, more), 'profiles/schema.json knows the columns of ' || part)
-	FROM (VALUES ('provider', 'provider', '{}'), ('operation', 'operation', '{answers,lookups,poll}'), ('answers', 'answer', '{}'), ('lookups', 'lookup', '{}'), ('poll', 'poll', '{}'), ('facts', 'fact', '{}')) AS x(part, d, more);
+	FROM (VALUES ('provider', 'provider', '{}'), ('operation', 'operation', '{answers,lookups,poll}'), ('answers', 'answer', '{}'), ('lookups', 'lookup', '{}'), ('poll', 'poll', '{}'), ('facts', 'fact', '{}'), ('events', 'events', '{rules}'), ('rules', 'rule', '{}')) AS x(part, d, more);
 SELECT is(ARRAY(SELECT jsonb_array_elements_text(:'schema'::jsonb #> ARRAY['$defs', d, 'enum'])), enum_range, 'and the values of ' || d)
 	FROM (VALUES ('tier', enum_range(NULL::reconcile.tier)::text[]), ('answer_class', enum_range(NULL::reconcile.answer_class)::text[]), ('window_source', enum_range(NULL::reconcile.window_source)::text[])) AS x(d, enum_range);
 SELECT is_empty(format($$SELECT v FROM jsonb_path_query(%L::jsonb, '$."$defs".*.properties.*.enum[*]') v WHERE NOT EXISTS (
