@@ -114,7 +114,8 @@ BEGIN
 			WHEN $4 = 'delivered' THEN 'confirmed/pending' ELSE 'failed/pending' END,
 		queued = ($4 = 'planned'), due_at = CASE WHEN $4 = 'planned' THEN clock_timestamp() ELSE x.due_at END,
 		gate_us = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN
-			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1)) END,
+			-- What the provider has taken is asked for its verdict: no window stands before that.
+			coalesce(x.gate_us, (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1 AND t.event <> 'answered_async'), 0) END,
 		lookup_position = CASE WHEN $4 IN ('outcome_unknown', 'delivered') THEN 0 ELSE x.lookup_position END,
 		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $5)
 	 WHERE x.action_id = $1
