@@ -76,8 +76,10 @@
 	"  WHERE x.operation = a.operation AND x.position >= a.lookup_position" \
 	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l ON true"
 
+/* No EXISTS, for which the planner might read all attempts there are. */
 #define WAITS_FOR_VERDICT \
-	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found'))"
+	"coalesce((SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered'" \
+	" AND t.event IN ('answered_async', 'found') LIMIT 1), false)"
 
 /* A delivered or succeeded action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {

@@ -70,9 +70,9 @@
  */
 #define KEY_GENERATION \
 	"CASE WHEN a.attempts > 0 AND a.idempotency_key IS NOT NULL AND o.key_format <> 'reference'" \
-	"  AND EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.event = 'absent')" \
-	"  AND (NOT " KEY_IS_ALIVE("a", "o", "p") " OR o.key_replay = 'stored_reply' AND EXISTS (SELECT FROM reconcile.attempt t" \
-	"   WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.http_status IS NOT NULL))" \
+	"  AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.event = 'absent' LIMIT 1)" \
+	"  AND (NOT " KEY_IS_ALIVE("a", "o", "p") " OR o.key_replay = 'stored_reply' AND (SELECT true FROM reconcile.attempt t" \
+	"   WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.http_status IS NOT NULL LIMIT 1))" \
 	" THEN a.key_generation + 1 ELSE a.key_generation END"
 
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
@@ -172,9 +172,9 @@ static ArStatement resend_statement = {
 	"), request AS ("
 	REQUEST_OF_DUE("a.key_generation", KEY_IS_ALIVE("a", "o", "p"))
 	"), same AS ("
-	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND (q.not_after IS NULL OR q.not_after > $3) AND NOT EXISTS (SELECT FROM reconcile.attempt t"
+	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND (q.not_after IS NULL OR q.not_after > $3) AND (SELECT true FROM reconcile.attempt t"
 	"   WHERE t.action_id = q.action_id AND t.idempotency_key = q.idempotency_key"
-	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url OR t.event = 'key_mismatch'))"
+	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url OR t.event = 'key_mismatch') LIMIT 1) IS NULL"
 	"), passed AS ("
 	" UPDATE reconcile.action a SET lookup_position = d.rule_position + 1, inconclusives = 0,"
 	"  gate_us = greatest(a.gate_us, reconcile.next_gate(a.action_id, d.rule_position + 1))"

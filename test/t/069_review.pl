@@ -253,5 +253,35 @@ $node->wait_sql("SELECT count(*) > 2 FROM reconcile.lookup WHERE action_id = '$i
 is(end_of($id{proves_no_more}, 'safe_to_retry', 20), 'safe_to_retry', 'proves no more: it does not wait for a proof that no rule gives');
 
 $node->assert_consistent('in the end');
+
+# ---------------------------------------------------------------- what is finished is not read
+
+define('crowd', { key_header => 'Idempotency-Key', write => [ {%kept}, {%kept}, { status => 500, commit => 'never' } ] }, %keyed,
+	lookups => [ { kind => 'replay_by_key', max_inconclusive => 1 }, {} ]);
+define('crowd_later', { write => [ { status => 202, body => {} } ], read_default => { status => 200, body => { state => 'done' } } },
+	poll => { path => '/effects/{client_reference}', state_path => '$.state', accepted => '{done}' });
+$node->sql(<<'SQL');
+INSERT INTO reconcile.action (action_id, operation, client_reference, deliberate_repeat, provider, submitter, submitted_at, fingerprint, state, standing, queued,
+	attempts, dispatch_id, artifact_id, due_at, version, event, evidence, actor, recorded_at, transaction, chain_head)
+SELECT reconcile.new_action_id(), 'crowd', 'finished' || i, true, 'crowd', 'finished', now(), reconcile.intent_fingerprint('POST', '/effects', '{}'),
+	'succeeded', 'confirmed/accepted', false, 1, gen_random_uuid(), 'finished' || i, now(), 3, 'answered_accepted', '{"transfer": {}}', 'x', now(),
+	pg_current_xact_id(), sha256('x') FROM generate_series(1, 20000) i;
+INSERT INTO reconcile.attempt (action_id, number, dispatch_id, provider, provider_version, operation_version, base_url, request_hash, epoch, dispatched_at, ended_at,
+	window_us, late_arrival_us, gate_us, state, standing, event, evidence, version)
+SELECT action_id, 1, dispatch_id, provider, 1, 1, 'http://finished', sha256('x'), 1, now(), now(), 0, 0, 0, state, standing, event, evidence, 2
+  FROM reconcile.action WHERE submitter = 'finished';
+SELECT pg_stat_force_next_flush();
+SQL
+my $read = q{SELECT sum(seq_tup_read + idx_tup_fetch), sum(n_tup_ins) FROM pg_stat_user_tables WHERE schemaname = 'reconcile' AND relname IN ('action', 'attempt')};
+$node->wait_sql($read, qr/\|4\d{4}$/);
+my ($read_before, $made_before) = split /\|/, $node->sql($read);
+$id{crowd} = $node->submit('crowd', { amount => 5 });
+$id{crowd_later} = $node->submit('crowd_later', { amount => 5 });
+is(end_of($id{crowd}), 'succeeded', 'crowd: sent again, then asked about');
+is(end_of($id{crowd_later}), 'succeeded', 'crowd: asked for its verdict');
+$node->wait_sql($read, qr/\|(??{ $made_before + 4 })$/);
+my ($read_after) = split /\|/, $node->sql($read);
+cmp_ok($read_after - $read_before, '<', 10000, 'crowd: and the finished ones were not read for it');
+
 $node->stop;
 done_testing();
