@@ -28,6 +28,7 @@ my $provider = ActionReconcile::Provider->new;
 my $node = ActionReconcile::Node->create('review', conf => <<"CONF");
 timezone = 'America/New_York'
 action_reconcile.credential_dir = '$secrets'
+max_prepared_transactions = 2
 CONF
 
 my %lost = (then => 'close', commit => 'never');
@@ -62,6 +63,13 @@ sub reason
 {
 	my ($id) = @_;
 	return $node->sql("SELECT reason FROM reconcile.lookup WHERE action_id = '$id' ORDER BY asked_us DESC, asked_at DESC LIMIT 1");
+}
+
+# The most memory that a process has had, or undef.
+sub peak_memory_kb
+{
+	open my $status, '<', "/proc/$_[0]/status" or return undef;
+	return join('', <$status>) =~ /^VmHWM:\s+(\d+)/m ? $1 : undef;
 }
 
 my %id;
@@ -241,6 +249,27 @@ $id{exhausted} = $node->submit('exhausted', { amount => 5 });
 is(end_of($id{exhausted}), 'manual_review', 'exhausted: no rule is left');
 $node->sql("SELECT reconcile.look_up_now('$id{exhausted}', 'the test says so')");
 is(end_of($id{exhausted}, 'succeeded', 20), 'succeeded', 'exhausted: another round begins with the first rule');
+
+define('held', {}, lookup => { consistency_window => '0.3 s', window_source => 'documented' });
+$id{held} = $node->submit('held', { amount => 5 });
+is(end_of($id{held}), 'succeeded', 'held: succeeded');
+$node->sql("BEGIN; SELECT FROM reconcile.operation WHERE operation = 'held' FOR UPDATE; PREPARE TRANSACTION 'held'");
+is($node->sql("SET lock_timeout = '1 s'; SELECT reconcile.note_window_violation('$id{held}', 1, 5000000)"), 'f',
+	'held: a broken window waits for nobody, not for the operation either');
+$node->sql("ROLLBACK PREPARED 'held'");
+
+define('large', { write => [ {%lost} ], read_default => { status => 200, body => { next_cursor => 'more',
+			data => [ map { { id => "other$_", ref => "other$_", body => { text => 'x' x 60 } } } 1 .. 3000 ] } } },
+	lookup => { kind => 'list_scan', path => '/effects', max_pages => 10, max_inconclusive => 1, @forward });
+my $worker = $node->worker_pid;
+my $memory_before = peak_memory_kb($worker);
+$id{large} = $node->submit('large', { amount => 5 });
+is(end_of($id{large}), 'manual_review', 'large: more pages than are read');
+SKIP:
+{
+	skip 'the memory of a process cannot be read here', 1 if !defined $memory_before;
+	cmp_ok(peak_memory_kb($worker) - $memory_before, '<', 102400, 'large: of a page only what it shows is kept');
+}
 
 define('proves_no_more', { write => [ {%lost} ] });
 $id{proves_no_more} = $node->submit('proves_no_more', { amount => 5 });
