@@ -22,6 +22,9 @@ DECLARE
 	result text := $2;
 	characters text := CASE op.reference_format WHEN 'hex' THEN '0-9a-f' WHEN 'base32hex' THEN '0-9a-v' ELSE '0-9A-Za-z' END;
 BEGIN
+	IF $2 = '' THEN
+		RAISE EXCEPTION 'client reference for operation "%" is empty', op.operation USING ERRCODE = '22023', HINT = 'Leave it out to get a fresh one.';
+	END IF;
 	IF NOT op.reference_is_global THEN
 		result := reconcile.installation_prefix() || CASE op.reference_format WHEN 'uuid' THEN '-' ELSE '' END || result;
 	END IF;
