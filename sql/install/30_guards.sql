@@ -271,8 +271,10 @@ CREATE FUNCTION reconcile.rule_changed() RETURNS trigger
 DECLARE
 	changed text;
 BEGIN
-	-- A dump that is being restored brings the version along.
-	IF current_setting('check_function_bodies') = 'off' THEN
+	-- A dump that is being restored brings the version along. A window is no part of how requests and answers are read,
+	-- and the engine, which widens it, waits for nobody.
+	IF current_setting('check_function_bodies') = 'off' OR TG_OP = 'UPDATE' AND
+		to_jsonb(NEW) - '{consistency_window,window_source}'::text[] = to_jsonb(OLD) - '{consistency_window,window_source}'::text[] THEN
 		RETURN NULL;
 	END IF;
 	FOREACH changed IN ARRAY array_remove(ARRAY[CASE WHEN TG_OP <> 'INSERT' THEN OLD.operation END,
