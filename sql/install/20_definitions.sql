@@ -60,7 +60,7 @@ COMMENT ON COLUMN reconcile.provider.paused_at IS 'When sending to the provider 
 
 COMMENT ON COLUMN reconcile.provider.window_pinned IS 'The windows stay as they are, even if an object has been seen after one had closed.';
 COMMENT ON COLUMN reconcile.provider.credential IS
-	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL. Another name is another account: it cannot be set while an action of the provider may have happened.';
+	'Name of the file in action_reconcile.credential_dir whose first line stands for {credential} in headers. Its content never passes through SQL: where an answer repeats it, asterisks are kept. Another name is another account: it cannot be set while an action of the provider may have happened.';
 COMMENT ON COLUMN reconcile.provider.profile IS 'The profile that define_provider() took the definition from; NULL if it was written by hand.';
 COMMENT ON COLUMN reconcile.provider.profile_version IS 'The version of that profile.';
 

@@ -127,7 +127,9 @@ BEGIN
 	own := coalesce(rule.consistency_window IS NOT NULL, false);
 	-- The engine waits for nobody's row.
 	IF own THEN
-		PERFORM FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position = $2 FOR NO KEY UPDATE SKIP LOCKED;
+		-- That of the operation too, whose version counts the changes of its rules.
+		PERFORM FROM reconcile.lookup_rule l JOIN reconcile.operation o ON o.operation = l.operation
+		 WHERE l.operation = a.operation AND l.position = $2 FOR NO KEY UPDATE SKIP LOCKED;
 	ELSE
 		PERFORM FROM reconcile.provider x WHERE x.provider = a.provider FOR NO KEY UPDATE SKIP LOCKED;
 	END IF;

@@ -316,7 +316,9 @@ CREATE FUNCTION reconcile.look_up_step(action_id uuid, reason text, more jsonb) 
 DECLARE
 	a reconcile.action := reconcile.lock_for_person($1, 'look up', $2);
 	target reconcile.state := CASE reconcile.delivery(a.standing) WHEN 'confirmed' THEN 'delivered' ELSE 'outcome_unknown' END;
-	last_gate bigint := (SELECT max(t.gate_us) FROM reconcile.attempt t WHERE t.action_id = $1);
+	-- What the provider has taken is asked for its verdict: no window stands before that.
+	last_gate bigint := coalesce((SELECT max(t.gate_us) FROM reconcile.attempt t
+		WHERE t.action_id = $1 AND t.event NOT IN ('answered_async', 'found', 'confirm', 'resolve')), 0);
 BEGIN
 	IF a.state IN ('outcome_unknown', 'reconciling', 'delivered') AND NOT a.queued THEN
 		-- It is to be asked anyway. What is put off only because earlier answers proved nothing is asked at its gate.

@@ -327,6 +327,8 @@ plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
 		end->attempt_gate_us = ar_lower_now() + window_us;
 	if (end->action_state == AR_OUTCOME_UNKNOWN && d->resend)
 		plan_after_resend(d, said_all, end);
+	else if (!d->can_ask && (end->action_state == AR_OUTCOME_UNKNOWN || end->event == AR_EVENT_ANSWERED_UNREADABLE))
+		end->ask_in_us = 0;		/* there is nothing to wait for: a person has to settle it */
 	else if (end->action_state == AR_OUTCOME_UNKNOWN)
 		end->ask_in_us = d->replay_first ? d->window_us : window_us;
 	else if (end->event == AR_EVENT_ANSWERED_UNREADABLE)

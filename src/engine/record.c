@@ -133,7 +133,7 @@ record_in_transaction(ArEngine *engine, ArErrand **errands, int count, bool *don
 							writes[i]->dispatch->client_reference)));
 	}
 	if (unknown)
-		ar_store_surrender(PG_INT64_MAX);
+		ar_store_surrender(ar_lower_now());
 }
 
 /* After the commit: what is stored may go, what was locked is tried again. */

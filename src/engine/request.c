@@ -72,6 +72,7 @@ ar_request_start(ArEngine *engine, ArErrand *errand, ArRequest *request, char **
 	headers = make_headers(strings, count, credential);
 	request->headers = headers;
 	request->header_count = count / 2;
+	request->secret = credential[0] != '\0' ? credential : NULL;
 	request->cookie = errand;
 	started = ar_transport_start(engine->transport, request, error, sizeof(error));
 	wipe_headers(headers, strings, count);

@@ -13,6 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/jsonb.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "profile/answer.h"
@@ -127,9 +128,15 @@ carries_reference(Jsonb *object, const ArMatchRule *rule)
 		strcmp(reference, rule->client_reference) == 0;
 }
 
+static char *
+kept(MemoryContext context, const char *text)
+{
+	return text == NULL ? NULL : MemoryContextStrdup(context, text);
+}
+
 /* Is this object ours, or may it be? Count it, and keep its id. */
 static void
-match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match)
+match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match, MemoryContext page)
 {
 	match->rows++;
 	if (finds_something(object, rule->exclude_path))
@@ -153,7 +160,7 @@ match_object(Jsonb *object, const ArMatchRule *rule, ArMatch *match)
 		match->gone++;
 	if (match->id_count < AR_MATCH_IDS)
 	{
-		match->ids[match->id_count++] = ar_answer_id(text_at(object, rule->artifact_path));
+		match->ids[match->id_count++] = kept(page, ar_answer_id(text_at(object, rule->artifact_path)));
 	}
 }
 
@@ -178,6 +185,8 @@ list_is_there(Jsonb *document, const char *items_path)
 static void
 match_list(Jsonb *document, const ArMatchRule *rule, ArMatch *match)
 {
+	MemoryContext page = CurrentMemoryContext;
+	MemoryContext row = AllocSetContextCreate(page, "row", ALLOCSET_DEFAULT_SIZES);
 	JsonbIterator *iterator;
 	JsonbValue	item;
 	JsonbIteratorToken token;
@@ -190,7 +199,12 @@ match_list(Jsonb *document, const ArMatchRule *rule, ArMatch *match)
 	while ((token = JsonbIteratorNext(&iterator, &item, true)) != WJB_DONE)
 	{
 		if (token == WJB_ELEM && item.type == jbvBinary)
-			match_object(JsonbValueToJsonb(&item), rule, match);
+		{
+			MemoryContextSwitchTo(row);
+			match_object(JsonbValueToJsonb(&item), rule, match, page);
+			MemoryContextSwitchTo(page);
+			MemoryContextReset(row);
+		}
 		else if (token == WJB_ELEM)
 			match->rows++;
 	}
@@ -242,29 +256,38 @@ read_page(void *state)
 		match_list(document, rule, match);
 		return;
 	}
-	match_object(document, rule, match);
+	match_object(document, rule, match, CurrentMemoryContext);
 	match->digest = digest_of(document);
 	match->shape_ok = JB_ROOT_IS_OBJECT(document);
 }
 
+/* A page may be large, and there may be many: only what it shows is kept of it. */
 void
 ar_match_page(const char *body, size_t length, const ArMatchRule *rule, ArMatch *match)
 {
 	MatchRead	read = {body, length, rule, match};
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext page = AllocSetContextCreate(caller, "page", ALLOCSET_DEFAULT_SIZES);
 
 	memset(match, 0, sizeof(*match));
+	MemoryContextSwitchTo(page);
 	if (rule->body_match == NULL)
 	{
 		if (!ar_guarded(read_page, &read))
 			memset(match, 0, sizeof(*match));
-		return;
 	}
-	if (stands_whole(pnstrdup(body, length), rule->body_match))
+	else if (stands_whole(pnstrdup(body, length), rule->body_match))
 	{
 		match->objects = match->matches = 1;
 		match->id_count = 1;
 		match->shape_ok = true;
 	}
+	MemoryContextSwitchTo(caller);
+	for (int i = 0; i < match->id_count; i++)
+		match->ids[i] = kept(caller, match->ids[i]);
+	match->digest = kept(caller, match->digest);
+	match->next = kept(caller, match->next);
+	MemoryContextDelete(page);
 }
 
 static bool

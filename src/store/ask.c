@@ -33,7 +33,7 @@
 	" SELECT k.lookup_id, m.action_id, m.version, m.operation, m.provider, m.client_reference, l.position," \
 	"  NOT EXISTS (SELECT FROM reconcile.lookup_rule x WHERE x.operation = m.operation AND x.position > l.position" \
 	"   AND (x.kind <> 'replay_by_key' OR m.state = 'reconciling'))," \
-	"  m.state = 'delivered', CASE m.state WHEN 'succeeded' THEN coalesce(m.drill = 'probe', false) END, m.attempts = 0, coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
+	"  m.state = 'delivered', CASE m.state WHEN 'succeeded' THEN coalesce(m.drill = 'probe', false) END, coalesce(t.none_did, true), coalesce(t.one_refused, false), o.effect, m.existed, m.before_digest," \
 	"  coalesce(t.last_gate_us, 0), " UNIX_MICROSECONDS("e.first_at - l.skew") ", " UNIX_MICROSECONDS("least($3, t.last_gate_at) + l.skew") "," \
 	"  m.negatives, m.inconclusives, m.replacements," \
 	"  coalesce(t.base_url, p.base_url), l.method, r.path, r.headers, r.body, c.client_reference, cr.path, cr.headers, cr.body," \
@@ -53,6 +53,7 @@
 	" JOIN reconcile.lookup_rule l ON l.operation = m.operation AND l.position = k.position" \
 	" LEFT JOIN LATERAL (SELECT max(x.gate_us - x.window_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ")" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_us, bool_or(x.state = 'rejected') AS one_refused," \
+	"  bool_and(x.event IN ('not_sent', 'not_executed')) AS none_did," \
 	"  max(x.ended_at + (x.late_arrival_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ") * interval '1 microsecond')" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_at," \
 	"  min(x.dispatched_at) AS first_at, (array_agg(x.base_url ORDER BY x.number DESC))[1] AS base_url" \
@@ -75,8 +76,10 @@
 	"  WHERE x.operation = a.operation AND x.position >= a.lookup_position" \
 	"   AND (a.state = 'outcome_unknown' OR x.kind <> 'replay_by_key') ORDER BY x.position LIMIT 1) l ON true"
 
+/* No EXISTS, for which the planner might read all attempts there are. */
 #define WAITS_FOR_VERDICT \
-	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve'))"
+	"coalesce((SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered'" \
+	" AND t.event IN ('answered_async', 'found', 'confirm', 'resolve') LIMIT 1), false)"
 
 /* A delivered or succeeded action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {

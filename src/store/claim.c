@@ -64,16 +64,18 @@
 	" " row ".key_first_at, " row ".key_first_boot_us, " row ".key_first_boot, $3, $7, $10, (SELECT max(c.wall_at) FROM reconcile.clock c))"
 
 /*
- * A key is kept as long as it can do its work.  After an absence that was proven, or decided, it is
- * renewed if it may be forgotten, or if the provider would only repeat the
- * stored failure of the attempt before.
+ * A key is kept as long as it can do its work.  What is queued is known not to
+ * have happened, so it may have another one: if the operation has changed and
+ * the bytes may have, and after an absence that was proven, or decided, if the provider may have
+ * forgotten the key, knows it with something else, or would only repeat the
+ * stored failure.
  */
 #define KEY_GENERATION \
 	"CASE WHEN a.attempts > 0 AND a.idempotency_key IS NOT NULL AND o.key_format <> 'reference'" \
-	"  AND EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key" \
-	"   AND t.event IN ('absent', 'resolve') AND t.state = 'safe_to_retry')" \
-	"  AND (NOT " KEY_IS_ALIVE("a", "o", "p") " OR o.key_replay = 'stored_reply' AND EXISTS (SELECT FROM reconcile.attempt t" \
-	"   WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.http_status IS NOT NULL))" \
+	"  AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key" \
+	"   AND (t.operation_version <> o.version OR t.event IN ('absent', 'resolve') AND t.state = 'safe_to_retry' AND (NOT " KEY_IS_ALIVE("a", "o", "p") \
+	"    OR o.key_replay = 'stored_reply' AND t.http_status IS NOT NULL" \
+	"    OR (SELECT true FROM reconcile.history h WHERE h.action_id = a.action_id AND h.event = 'key_mismatch' LIMIT 1))) LIMIT 1)" \
 	" THEN a.key_generation + 1 ELSE a.key_generation END"
 
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
@@ -96,7 +98,7 @@
 	"  o.key_replay = 'stored_reply' AS replay_is_stored, e.pause_us AS resend_pause_us, e.pause_max_us AS resend_pause_max_us, e.max_inconclusive," \
 	"  (SELECT " MICROSECONDS("coalesce(x.consistency_window, p.consistency_window)") " FROM reconcile.lookup_rule x" \
 	"   WHERE a.rule_position > 0 AND x.operation = o.operation AND x.position > a.rule_position ORDER BY x.position LIMIT 1) AS next_window_us," \
-	"  b.url_header, b.url_path::text AS url_path, coalesce(" MICROSECONDS("b.pause") ", " MICROSECONDS("o.acceptance_max_age") ") AS verdict_us," \
+	"  l.kind IS NOT NULL AS can_ask, b.url_header, b.url_path::text AS url_path, coalesce(" MICROSECONDS("b.pause") ", " MICROSECONDS("o.acceptance_max_age") ") AS verdict_us," \
 	"  sha256(convert_to(concat_ws(E'\\n', o.method, r.path, array_to_string(r.headers, E'\\n'), r.body), 'UTF8')) AS request_hash" \
 	" FROM due a" \
 	" JOIN reconcile.operation o ON o.operation = a.operation" \
@@ -129,7 +131,7 @@
 	"  c.replay_is_stored, c.resend_pause_us, c.resend_pause_max_us, c.max_inconclusive, c.inconclusives," \
 	"  c.url_header, c.url_path, c.verdict_us, c.credential, c.next_window_us," \
 	"  c.attempts > 1 AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = c.action_id AND t.idempotency_key = c.idempotency_key" \
-	"   AND t.event <> 'not_sent' LIMIT 1)" \
+	"   AND t.event <> 'not_sent' LIMIT 1), c.can_ask" \
 	" FROM claimed c"
 
 #define CLAIMED_ROW \
@@ -174,9 +176,9 @@ static ArStatement resend_statement = {
 	"), request AS ("
 	REQUEST_OF_DUE("a.key_generation", KEY_IS_ALIVE("a", "o", "p"))
 	"), same AS ("
-	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND (q.not_after IS NULL OR q.not_after > $3) AND NOT EXISTS (SELECT FROM reconcile.attempt t"
+	" SELECT q.* FROM request q WHERE q.alive AND q.path IS NOT NULL AND (q.not_after IS NULL OR q.not_after > $3) AND (SELECT true FROM reconcile.attempt t"
 	"   WHERE t.action_id = q.action_id AND t.idempotency_key = q.idempotency_key"
-	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url OR t.event = 'key_mismatch'))"
+	"    AND (t.request_hash <> q.request_hash OR t.base_url <> q.base_url OR t.event = 'key_mismatch') LIMIT 1) IS NULL"
 	"), passed AS ("
 	" UPDATE reconcile.action a SET lookup_position = d.rule_position + 1, inconclusives = 0,"
 	"  gate_us = greatest(a.gate_us, reconcile.next_gate(a.action_id, d.rule_position + 1))"
@@ -234,6 +236,7 @@ read_plan(ArDispatch *d, uint64 row)
 	d->credential = ar_result_text(row, 43);
 	d->next_window_us = ar_result_int64(row, 44, -1);
 	d->key_was_sent = ar_result_bool(row, 45);
+	d->can_ask = ar_result_bool(row, 46);
 }
 
 static ArDispatch *

@@ -37,20 +37,22 @@ static bool
 read_line(int descriptor, char *credential, size_t size)
 {
 	size_t		length = 0;
+	size_t		end = 0;
 	ssize_t		got;
 
 	while (length < size && (got = read(descriptor, credential + length, size - length)) > 0)
 		length += (size_t) got;
 	if (length >= size)
 		return false;
-	credential[length] = '\0';
-	credential[strcspn(credential, "\r\n")] = '\0';
-	for (const unsigned char *c = (const unsigned char *) credential; *c; c++)
+	for (; end < length && credential[end] != '\r' && credential[end] != '\n'; end++)
 	{
-		if (*c < 0x20 || *c == 0x7f)
+		unsigned char c = (unsigned char) credential[end];
+
+		if (c < 0x20 || c == 0x7f)
 			return false;
 	}
-	return credential[0] != '\0';
+	explicit_bzero(credential + end, size - end);
+	return end > 0;
 }
 
 static const char *

@@ -57,6 +57,7 @@ typedef struct ArDispatch
 	char	   *artifact_path;
 	char	   *artifact_header;
 	/* what its end leads to */
+	bool		can_ask;		/* there is a lookup rule */
 	bool		replay_first;	/* the first lookup rule is to send it again */
 	bool		replay_is_stored;	/* a repeated key is answered with the stored reply */
 	int			rule_position;	/* a resend: by which lookup rule */

@@ -107,7 +107,14 @@ check_queue(const char *id, const ArRow *old_row, const ArRow *new_row, ArEvent 
 {
 	bool		was_queued = DatumGetBool(ar_row_get(old_row, "queued"));
 	bool		is_queued = DatumGetBool(ar_row_get(new_row, "queued"));
+	char	   *event_before = ar_row_text(old_row, "event");
 
+	/* The end of a request that was sent again proves nothing about the ones before it. */
+	if (is_queued && strcmp(event_before, ar_event_name(AR_EVENT_RESEND)) == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("action \"%s\" cannot be queued by the end of a request that was sent again", id),
+				 errhint("The attempts before it may have happened.")));
 	if (!ar_queue_may_become(was_queued, event, to, is_queued))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -13,11 +13,16 @@
 
 #define MICROSECONDS(span) "(extract(epoch FROM " span ") * 1000000)::bigint"
 
-/* The gate of the action is taken, so that it is asked once at a time; its state stays. */
+/*
+ * A LIMIT makes the planner look the attempts up for each action, where it
+ * might read all there are for a join.
+ *
+ * The gate of the action is taken, so that it is asked once at a time; its state stays.
+ */
 static ArStatement poll_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id, t.number FROM reconcile.action a JOIN reconcile.attempt t ON t.action_id = a.action_id"
-	"  AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve')"
+	" SELECT a.action_id, t.number FROM reconcile.action a CROSS JOIN LATERAL (SELECT x.number FROM reconcile.attempt x"
+	"  WHERE x.action_id = a.action_id AND x.state = 'delivered' AND x.event IN ('answered_async', 'found', 'confirm', 'resolve') ORDER BY x.number DESC LIMIT 1) t"
 	" WHERE a.state = 'delivered' AND a.gate_us <= $1 AND EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)"
 	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
 	"), moved AS ("
@@ -32,7 +37,8 @@ static ArStatement poll_statement = {
 	"  " MICROSECONDS("b.pause") ", " MICROSECONDS("b.pause_max") ", " MICROSECONDS("b.timeout") ","
 	"  p.max_response_bytes, p.allow_http, p.allow_private_addresses, p.ca_file, coalesce(m.drill = 'probe', false)"
 	" FROM moved m JOIN asked k USING (action_id)"
-	" JOIN reconcile.attempt t ON t.action_id = m.action_id AND t.number = m.number"
+	" CROSS JOIN LATERAL (SELECT x.ended_at, x.base_url, x.poll_url FROM reconcile.attempt x"
+	"  WHERE x.action_id = m.action_id AND x.number = m.number LIMIT 1) t"
 	" JOIN reconcile.operation o ON o.operation = m.operation"
 	" JOIN reconcile.provider p ON p.provider = m.provider"
 	" JOIN reconcile.poll_rule b ON b.operation = m.operation"

@@ -82,7 +82,7 @@ typedef struct ArQuestion
 	int			position;		/* of the lookup rule */
 	bool		last_rule;		/* there is none after it */
 	bool		delivered;		/* asked about a delivered action, whose state stays */
-	bool		never_sent;		/* asked before the first send */
+	bool		never_sent;		/* no attempt has done anything: asked before the first one that may */
 	bool		awaits_verdict;	/* what is found is to be polled: there is a rule for it */
 	bool		one_refused;	/* an attempt was refused: absence of the others is a refusal of all */
 	ArEffect	effect;

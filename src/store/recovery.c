@@ -79,8 +79,10 @@ ar_store_recover(int64 epoch, bool *left_open)
 	return recovered;
 }
 
+/* No EXISTS, for which the planner might read all attempts there are. */
 #define WAITS_FOR_VERDICT \
-	"EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered' AND t.event IN ('answered_async', 'found', 'confirm', 'resolve'))"
+	"coalesce((SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state = 'delivered'" \
+	" AND t.event IN ('answered_async', 'found', 'confirm', 'resolve') LIMIT 1), false)"
 
 /* Nothing is left to ask. What waits for a verdict is not given up here: that may still come by itself. */
 static ArStatement surrender_statement = {

@@ -57,7 +57,7 @@ sends_body(const ArRequest *request)
 }
 
 /*
- * Copies what libcurl reads during the transfer (header list, body) into one
+ * Copies what is needed during the transfer (header list, body, secret) into one
  * block owned by the flight.  The request must have passed the check.  False
  * if memory ran out.  Never throws, needs no transaction.
  */
@@ -65,7 +65,8 @@ bool
 ar_request_copy(ArFlight *flight, const ArRequest *request, char *error, size_t error_size)
 {
 	size_t		node_bytes = (size_t) request->header_count * sizeof(struct curl_slist);
-	size_t		size = node_bytes + request->body_len + 1;
+	size_t		secret_bytes = request->secret != NULL ? strlen(request->secret) + 1 : 0;
+	size_t		size = node_bytes + request->body_len + 1 + secret_bytes;
 	struct curl_slist *nodes;
 	struct curl_slist *tail = &no_content_type;
 	char	   *text;
@@ -108,6 +109,8 @@ ar_request_copy(ArFlight *flight, const ArRequest *request, char *error, size_t 
 	if (request->body_len > 0)
 		memcpy(text, request->body, request->body_len);
 	text[request->body_len] = '\0';
+	if (request->secret != NULL)
+		flight->secret = memcpy(text + request->body_len + 1, request->secret, secret_bytes);
 	return true;
 }
 
@@ -126,6 +129,7 @@ ar_request_release(ArFlight *flight)
 	flight->block = NULL;
 	flight->header_list = NULL;
 	flight->body = NULL;
+	flight->secret = NULL;
 }
 
 /* Where the request goes and under which rules of the network. */

@@ -99,6 +99,7 @@ finish(ArFlight *flight, CURLcode result)
 {
 	ArTransport *transport = flight->transport;
 
+	ar_response_hide(&flight->response, flight->secret);
 	record_end(flight, result);
 	ar_socket_detach(flight,
 					 ar_classify_transfer(&flight->exchange.facts) == AR_TRANSFER_ANSWERED);

@@ -55,6 +55,7 @@ typedef struct ArRequest
 	size_t		max_body_bytes; /* of the response; 0: one MiB */
 	size_t		max_header_bytes;	/* of the response; 0: 64 KiB */
 	const char *keep_header;	/* one more response header to keep, or NULL */
+	const char *secret;			/* what the headers hold of it must not come back in the response; or NULL */
 	void	   *cookie;			/* handed back in the exchange, untouched */
 } ArRequest;
 

@@ -50,6 +50,7 @@ typedef struct ArFlight
 	struct curl_slist *header_list;
 	const char *body;
 	size_t		body_len;
+	const char *secret;			/* or NULL */
 	char		keep_header[AR_MAX_HEADER_NAME + 1];	/* lower case, or empty */
 
 	/* what became of its sockets */

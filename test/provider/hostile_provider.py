@@ -60,7 +60,8 @@ Scenario keys
     preset, override, always        take a preset; keys merged into its steps;
                         its last step also for all later writes
     own_port            ports for this scenario alone (implied where needed)
-    rcvbuf              receive buffer of its own ports, in bytes
+    rcvbuf              receive buffer of its own ports, in bytes; segments are
+                        small then, so that the client's kernel takes little too
     ref_key             where the reference is in a JSON body ("a.b"; default ref)
     ref_header, ref_regex           or in this header, or group 1 in the body
     ref_suffix          cut off a natural id (".ics")

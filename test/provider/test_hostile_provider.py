@@ -266,7 +266,7 @@ class Ends(ProviderTest):
 
     def test_never_read_and_read_late(self):
         big = write("r", self.name, body=json.dumps(
-            {"ref": "r", "pad": "x" * 8000000}))
+            {"ref": "r", "pad": "x" * 900000}))
         self.preset("8-never-read")
         client = self.client()
         client.sock.settimeout(0.3)
@@ -447,7 +447,7 @@ class Bytes(ProviderTest):
         self.counts(2, 1, 1)
 
     def test_early_answer(self):
-        head = write("r", self.name, body="x" * 8000000)
+        head = write("r", self.name, body="x" * 900000)
         self.preset("29-early-403-close")
         client = self.client()
         sender = threading.Thread(target=lambda: client.send(head))

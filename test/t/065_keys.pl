@@ -288,6 +288,15 @@ $k->check($_, state => 'succeeded', events => "$resent answered_accepted", effec
   foreach qw(nothing-new there-and-back other-address);
 is(join(' ', map { $_->{operation_version} } @{ $node->attempt($k->id('there-and-back')) }), '1 3', 'other versions of a definition may make the same bytes');
 
+# What nobody wants any more is asked about, and not sent again: it may never have arrived.
+my $until = $node->sql(q{SELECT clock_timestamp() + interval '4 s'});
+$k->define('past-its-time', \%held);
+$k->submit('past-its-time', undef, not_after => $until);
+$provider->wait_writes('past-its-time', 1);
+$node->wait_sql("SELECT clock_timestamp() > '$until'", 't');
+$provider->release('past-its-time');
+$k->check('past-its-time', state => 'succeeded', events => 'submit claim answer_lost ask found', effects => 1, deliveries => 1);
+
 # ---------------------------------------------------------------- a body that is written anew each time (case 8)
 
 $k->define('case-8', \%held);

@@ -28,6 +28,7 @@ my $provider = ActionReconcile::Provider->new;
 my $node = ActionReconcile::Node->create('review', conf => <<"CONF");
 timezone = 'America/New_York'
 action_reconcile.credential_dir = '$secrets'
+max_prepared_transactions = 2
 CONF
 
 my %lost = (then => 'close', commit => 'never');
@@ -62,6 +63,13 @@ sub reason
 {
 	my ($id) = @_;
 	return $node->sql("SELECT reason FROM reconcile.lookup WHERE action_id = '$id' ORDER BY asked_us DESC, asked_at DESC LIMIT 1");
+}
+
+# The most memory that a process has had, or undef.
+sub peak_memory_kb
+{
+	open my $status, '<', "/proc/$_[0]/status" or return undef;
+	return join('', <$status>) =~ /^VmHWM:\s+(\d+)/m ? $1 : undef;
 }
 
 my %id;
@@ -242,6 +250,27 @@ is(end_of($id{exhausted}), 'manual_review', 'exhausted: no rule is left');
 $node->sql("SELECT reconcile.look_up_now('$id{exhausted}', 'the test says so')");
 is(end_of($id{exhausted}, 'succeeded', 20), 'succeeded', 'exhausted: another round begins with the first rule');
 
+define('held', {}, lookup => { consistency_window => '0.3 s', window_source => 'documented' });
+$id{held} = $node->submit('held', { amount => 5 });
+is(end_of($id{held}), 'succeeded', 'held: succeeded');
+$node->sql("BEGIN; SELECT FROM reconcile.operation WHERE operation = 'held' FOR UPDATE; PREPARE TRANSACTION 'held'");
+is($node->sql("SET lock_timeout = '1 s'; SELECT reconcile.note_window_violation('$id{held}', 1, 5000000)"), 'f',
+	'held: a broken window waits for nobody, not for the operation either');
+$node->sql("ROLLBACK PREPARED 'held'");
+
+define('large', { write => [ {%lost} ], read_default => { status => 200, body => { next_cursor => 'more',
+			data => [ map { { id => "other$_", ref => "other$_", body => { text => 'x' x 60 } } } 1 .. 3000 ] } } },
+	lookup => { kind => 'list_scan', path => '/effects', max_pages => 10, max_inconclusive => 1, @forward });
+my $worker = $node->worker_pid;
+my $memory_before = peak_memory_kb($worker);
+$id{large} = $node->submit('large', { amount => 5 });
+is(end_of($id{large}), 'manual_review', 'large: more pages than are read');
+SKIP:
+{
+	skip 'the memory of a process cannot be read here', 1 if !defined $memory_before;
+	cmp_ok(peak_memory_kb($worker) - $memory_before, '<', 102400, 'large: of a page only what it shows is kept');
+}
+
 define('proves_no_more', { write => [ {%lost} ] });
 $id{proves_no_more} = $node->submit('proves_no_more', { amount => 5 });
 is(end_of($id{proves_no_more}), 'safe_to_retry', 'proves no more: absent');
@@ -253,5 +282,35 @@ $node->wait_sql("SELECT count(*) > 2 FROM reconcile.lookup WHERE action_id = '$i
 is(end_of($id{proves_no_more}, 'safe_to_retry', 20), 'safe_to_retry', 'proves no more: it does not wait for a proof that no rule gives');
 
 $node->assert_consistent('in the end');
+
+# ---------------------------------------------------------------- what is finished is not read
+
+define('crowd', { key_header => 'Idempotency-Key', write => [ {%kept}, {%kept}, { status => 500, commit => 'never' } ] }, %keyed,
+	lookups => [ { kind => 'replay_by_key', max_inconclusive => 1 }, {} ]);
+define('crowd_later', { write => [ { status => 202, body => {} } ], read_default => { status => 200, body => { state => 'done' } } },
+	poll => { path => '/effects/{client_reference}', state_path => '$.state', accepted => '{done}' });
+$node->sql(<<'SQL');
+INSERT INTO reconcile.action (action_id, operation, client_reference, deliberate_repeat, provider, submitter, submitted_at, fingerprint, state, standing, queued,
+	attempts, dispatch_id, artifact_id, due_at, version, event, evidence, actor, recorded_at, transaction, chain_head)
+SELECT reconcile.new_action_id(), 'crowd', 'finished' || i, true, 'crowd', 'finished', now(), reconcile.intent_fingerprint('POST', '/effects', '{}'),
+	'succeeded', 'confirmed/accepted', false, 1, gen_random_uuid(), 'finished' || i, now(), 3, 'answered_accepted', '{"transfer": {}}', 'x', now(),
+	pg_current_xact_id(), sha256('x') FROM generate_series(1, 20000) i;
+INSERT INTO reconcile.attempt (action_id, number, dispatch_id, provider, provider_version, operation_version, base_url, request_hash, epoch, dispatched_at, ended_at,
+	window_us, late_arrival_us, gate_us, state, standing, event, evidence, version)
+SELECT action_id, 1, dispatch_id, provider, 1, 1, 'http://finished', sha256('x'), 1, now(), now(), 0, 0, 0, state, standing, event, evidence, 2
+  FROM reconcile.action WHERE submitter = 'finished';
+SELECT pg_stat_force_next_flush();
+SQL
+my $read = q{SELECT sum(seq_tup_read + idx_tup_fetch), sum(n_tup_ins) FROM pg_stat_user_tables WHERE schemaname = 'reconcile' AND relname IN ('action', 'attempt')};
+$node->wait_sql($read, qr/\|4\d{4}$/);
+my ($read_before, $made_before) = split /\|/, $node->sql($read);
+$id{crowd} = $node->submit('crowd', { amount => 5 });
+$id{crowd_later} = $node->submit('crowd_later', { amount => 5 });
+is(end_of($id{crowd}), 'succeeded', 'crowd: sent again, then asked about');
+is(end_of($id{crowd_later}), 'succeeded', 'crowd: asked for its verdict');
+$node->wait_sql($read, qr/\|(??{ $made_before + 4 })$/);
+my ($read_after) = split /\|/, $node->sql($read);
+cmp_ok($read_after - $read_before, '<', 10000, 'crowd: and the finished ones were not read for it');
+
 $node->stop;
 done_testing();

@@ -146,6 +146,33 @@ test_answer_content(void)
 	ar_exchange_free(exchange);
 }
 
+/* What authenticates us is not told by whoever repeats it. */
+static void
+test_secret(void)
+{
+	RogueServer server;
+	ArHeader	header = {"Authorization", "Bearer tok-123456789"};
+	char		url[128];
+	ArRequest	request;
+	ArExchange *exchange;
+
+	rogue_start(&server,
+				"HTTP/1.1 403 No\r\nX-Request-Id: tok-123456789\r\nContent-Length: 54\r\n\r\n"
+				"Bearer tok-12345678 tok-123456789tok-123456789 Bearer!",
+				ROGUE_CLOSE, NULL);
+	request = request_to(server.port, "/", url, sizeof(url));
+	request.headers = &header;
+	request.header_count = 1;
+	request.secret = "Bearer tok-123456789";
+	exchange = perform(&request);
+	rogue_stop(&server);
+
+	is_str(exchange->body, "Bearer tok-12345678 ************************** Bearer!", "a secret in the body is hidden, and nothing else");
+	is_str(ar_exchange_header(exchange, "x-request-id"), "*************", "and so it is in a header");
+	ok(exchange->facts.body_framed && exchange->facts.body_complete, "the body stays whole");
+	ar_exchange_free(exchange);
+}
+
 /* What the request looks like on the wire. */
 static void
 wire_is(bool is_write, const char *method, const char *body, const char *start,
@@ -378,6 +405,7 @@ main(void)
 	test_unknown_ends();
 	test_answers();
 	test_answer_content();
+	test_secret();
 	test_wire();
 	test_not_sent();
 	test_second_prereq();
