@@ -101,6 +101,16 @@ INSERT INTO reconcile.inbox (provider, says, reference, artifact_id, evidence, a
 SELECT pg_temp.said($$SELECT reconcile.resolve(pg_temp.id(65), 'not_executed', 'x')$$);
 SELECT reconcile.resolve(pg_temp.id(65), 'executed', 'x'), pg_temp.stands(65);
 
+-- If it did happen in the end, that is an incident, with who was wrong.
+INSERT INTO reconcile.action SELECT (jsonb_populate_record(a, jsonb_build_object('action_id', pg_temp.id(66), 'client_reference', 'spoken-late', 'intent_key', 'spoken-late', 'attempts', 1))).*
+FROM reconcile.action a WHERE action_id = pg_temp.id(13);
+SELECT pg_temp.stage_attempt(pg_temp.id(6601), pg_temp.id(66), 1, 'outcome_unknown');
+SELECT reconcile.resolve(pg_temp.id(66), 'not_executed', 'not in their list');
+SELECT result FROM reconcile.confirm('spoken-late', 'obj-66', provider => 'people');
+SELECT pg_temp.stands(66);
+SELECT reconcile.resolve(pg_temp.id(66), 'executed', 'as they say'), kind, details - 'decided_at' - 'decided_by' AS details, details->>'decided_by' = session_user AS decided_by
+FROM reconcile.incident WHERE action_id = pg_temp.id(66);
+
 -- ---------------------------------------------------------------- withdraw, hold back, let go
 -- cancel: what has left cannot be called back.
 SELECT pg_temp.stage_action(pg_temp.id(70), 'people', 'planned'), pg_temp.stage(71, 'planned', 'safe_to_retry'), pg_temp.stage(72, 'planned', 'outcome_unknown');
@@ -227,5 +237,5 @@ SELECT pg_temp.said(s) FROM unnest(ARRAY[$$SELECT * FROM reconcile.bulk_preview(
 	$$SELECT * FROM reconcile.bulk_preview('cancel all')$$, $$SELECT * FROM reconcile.bulk_preview(NULL)$$, $$SELECT * FROM reconcile.bulk_preview('cancel', max_items => 0)$$,
 	$$SELECT * FROM reconcile.bulk_preview('resolve executed', max_items => 1001)$$, $$SELECT * FROM reconcile.bulk_apply(0, 'x')$$, $$SELECT * FROM reconcile.bulk_apply(0, ' ')$$]) WITH ORDINALITY AS x(s, n) ORDER BY n;
 
-SELECT count(*) AS broken_histories FROM reconcile.verify_history() WHERE action_id NOT IN (pg_temp.id(33), pg_temp.id(65));
+SELECT count(*) AS broken_histories FROM reconcile.verify_history() WHERE action_id NOT IN (pg_temp.id(33), pg_temp.id(65), pg_temp.id(66));
 ROLLBACK;

@@ -168,7 +168,7 @@ BEGIN
 		IF NOT yes THEN
 			RETURN 'known';
 		END IF;
-		PERFORM reconcile.note_late_confirmation(a.action_id);
+		PERFORM reconcile.note_late_confirmation(a.action_id), reconcile.note_wrong_decision(a.action_id);
 	END IF;
 	PERFORM reconcile.apply_to_action(said, a, CASE WHEN yes THEN 'confirm' ELSE 'refuse' END, decides);
 	RETURN 'applied';

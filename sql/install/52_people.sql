@@ -473,6 +473,14 @@ END $$;
 COMMENT ON FUNCTION reconcile.settle_by_decision(reconcile.action, text, text, jsonb) IS
 	'Settle an action, and every attempt of it that is not, by the decision of a person.';
 
+CREATE FUNCTION reconcile.note_wrong_decision(action_id uuid) RETURNS void
+	LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+	SELECT reconcile.open_incident('contradiction', $1, jsonb_build_object('decision', h.evidence->>'decision', 'decided_by', h.actor, 'decided_at', h.recorded_at,
+		'reason', h.evidence->>'reason', 'forced', coalesce((h.evidence->>'forced')::boolean, false)))
+	  FROM (SELECT x.* FROM reconcile.history x WHERE x.action_id = $1 AND x.event IN ('resolve', 'claim') ORDER BY x.version DESC LIMIT 1) h
+	 WHERE h.event = 'resolve' AND h.evidence->>'decision' = 'not_executed' $$;
+COMMENT ON FUNCTION reconcile.note_wrong_decision(uuid) IS 'It did happen: if a person had decided that it did not, that is an incident, with who and why.';
+
 CREATE FUNCTION reconcile.resolve_step(action_id uuid, decision text, reason text, artifact_id text, expected_version integer, evidence jsonb,
 		force boolean, more jsonb) RETURNS reconcile.state
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -17,6 +17,7 @@
 #define WATCHED_AT_MOST	1000
 
 #define NOT_FOUND_PROVES_NOTHING "not found, where that proves nothing"
+#define DECIDED_BY_PERSON "complete answer, without the object; that it did not happen was decided by a person"
 
 /* An object that another action is credited with is none of ours; a candidate of that sort is none at all. */
 static void
@@ -194,6 +195,8 @@ choose_before_send(const ArErrand *errand, ArAnswer *answer)
 	{
 		answer->step = AR_STEP_ABSENT;
 		answer->replace = true;
+		if (q->decided)
+			answer->reason = DECIDED_BY_PERSON;	/* who need not have waited for the window */
 	}
 	else if (answer->result == AR_LOOKUP_ABSENT)
 	{

@@ -275,6 +275,8 @@ observe(const ArQuestion *question, const ArAnswer *answer)
 	if (answer->step != AR_STEP_FOUND)
 		return;
 	ar_store_note_visible(question, false);
+	if (question->kind == AR_ASK_BEFORE_SEND && !question->never_sent)
+		ar_store_note_wrong_decision(question);
 	/* It was not there when it should have been: after the window, or after its absence was proven. */
 	if (question->effect == AR_EFFECT_CREATE &&
 		(question->negatives > 0 || (question->kind == AR_ASK_BEFORE_SEND && !question->never_sent)))

@@ -46,7 +46,8 @@
 	"  " CONDITIONS("m", "l.match_values") ", l.match_is_unique, l.created_path::text," \
 	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
 	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
-	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation), l.body_match IS NOT NULL" \
+	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation), l.body_match IS NOT NULL," \
+	"  coalesce(t.decided, false)" \
 	" FROM moved m JOIN asked k USING (action_id)" \
 	" JOIN reconcile.operation o ON o.operation = m.operation" \
 	" JOIN reconcile.provider p ON p.provider = m.provider" \
@@ -54,6 +55,7 @@
 	" LEFT JOIN LATERAL (SELECT max(x.gate_us - x.window_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ")" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_us, bool_or(x.state = 'rejected') AS one_refused," \
 	"  bool_and(x.event IN ('not_sent', 'not_executed')) AS none_did," \
+	"  bool_or(x.state = 'safe_to_retry' AND x.event = 'resolve') AS decided," \
 	"  max(x.ended_at + (x.late_arrival_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ") * interval '1 microsecond')" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_at," \
 	"  min(x.dispatched_at) AS first_at, (array_agg(x.base_url ORDER BY x.number DESC))[1] AS base_url" \
@@ -284,6 +286,7 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	next_column = read_reading(&q->reading, row, FIRST_READING_COLUMN);
 	q->awaits_verdict = ar_result_bool(row, next_column);
 	drop_unmakeable(q, ar_result_bool(row, next_column + 1));
+	q->decided = ar_result_bool(row, next_column + 2);
 	MemoryContextSwitchTo(caller);
 	return q;
 }

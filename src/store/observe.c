@@ -56,9 +56,11 @@ ar_store_note_visible(const ArQuestion *question, bool probe)
 	ar_statement_run(&visible_statement, values, NULL);
 }
 
+/* That a person, and no lookup, has said that it was not there says nothing about the window. */
 static ArStatement violation_statement = {
 	"SELECT reconcile.note_window_violation($1, $2, (extract(epoch FROM $3 - t.ended_at) * 1000000)::bigint)"
-	" FROM (SELECT max(t.ended_at) AS ended_at FROM reconcile.attempt t WHERE t.action_id = $1) t WHERE t.ended_at <= $3",
+	" FROM (SELECT max(t.ended_at) AS ended_at FROM reconcile.attempt t WHERE t.action_id = $1) t WHERE t.ended_at <= $3"
+	"  AND EXISTS (SELECT FROM reconcile.lookup k WHERE k.action_id = $1 AND k.result = 'absent')",
 	3, {UUIDOID, INT4OID, TIMESTAMPTZOID}
 };
 
@@ -71,6 +73,18 @@ ar_store_note_violation(const ArQuestion *question)
 	values[1] = Int32GetDatum(question->position);
 	values[2] = TimestampTzGetDatum(question->asked.wall);
 	ar_statement_run(&violation_statement, values, NULL);
+}
+
+static ArStatement decision_statement = {
+	"SELECT reconcile.note_wrong_decision($1)", 1, {UUIDOID}
+};
+
+void
+ar_store_note_wrong_decision(const ArQuestion *question)
+{
+	Datum		values[1] = {UUIDPGetDatum(&question->action_id)};
+
+	ar_statement_run(&decision_statement, values, NULL);
 }
 
 static ArStatement incident_statement = {

@@ -84,6 +84,7 @@ typedef struct ArQuestion
 	bool		delivered;		/* asked about a delivered action, whose state stays */
 	bool		never_sent;		/* no attempt has done anything: asked before the first one that may */
 	bool		awaits_verdict;	/* what is found is to be polled: there is a rule for it */
+	bool		decided;		/* by a person: that an attempt did not happen */
 	bool		one_refused;	/* an attempt was refused: absence of the others is a refusal of all */
 	ArEffect	effect;
 	ArBefore	before;
@@ -194,6 +195,9 @@ extern bool ar_store_owned_by_other(const ArQuestion *question, const char *arti
  */
 extern void ar_store_note_visible(const ArQuestion *question, bool probe);
 extern void ar_store_note_violation(const ArQuestion *question);
+
+/* It is there after all: if a person had decided that it is not, that is an incident. Transaction needed. */
+extern void ar_store_note_wrong_decision(const ArQuestion *question);
 extern void ar_store_note_incident(const ArQuestion *question, const ArAnswer *answer, const char *kind);
 
 #endif							/* AR_QUESTION_H */
