@@ -36,11 +36,14 @@ static ArStatement credit_statement = {
 	6, {UUIDOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID}
 };
 
-/* Attempts with one key are one request to the provider: what it refuses, it refuses for all of them. */
+/*
+ * Attempts with one key are one request to the provider: what it refuses, it
+ * refuses for all of them; a person may have said of several that it has them.
+ */
 static ArStatement refused_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'poll_rejected', state = 'rejected', standing = 'confirmed/rejected',"
-	" evidence = $2::jsonb FROM reconcile.action a WHERE a.action_id = $1 AND t.action_id = $1 AND t.state = 'outcome_unknown'"
-	" AND t.idempotency_key = a.idempotency_key",
+	" evidence = $2::jsonb FROM reconcile.action a WHERE a.action_id = $1 AND t.action_id = $1"
+	" AND (t.state = 'delivered' OR t.state = 'outcome_unknown' AND t.idempotency_key = a.idempotency_key)",
 	2, {UUIDOID, TEXTOID}
 };
 
