@@ -125,3 +125,51 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION reconcile.redact(uuid, text) IS
 	'Remove the payload of a settled action, the bodies of its answers and of what was said about it. Fingerprint, times, verdicts and a chain that can be verified stay. Doing it twice is doing it once. Errors: 55000 it is not settled, 42704 no such action, 22023 no reason.';
+
+CREATE FUNCTION reconcile.day_report(day date, zone text DEFAULT 'UTC')
+	RETURNS TABLE (provider text, operation text, sent bigint, answered_yes bigint, answered_no bigint, answers_lost bigint,
+		seen_there bigint, proven_absent bigint, only_here bigint, only_there bigint, open_now bigint, incidents bigint, verdict text)
+	LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	WITH bounds AS (
+		SELECT $1::timestamp AT TIME ZONE $2 AS low, ($1 + 1)::timestamp AT TIME ZONE $2 AS high
+	), tried AS (
+		SELECT a.provider, a.operation, a.action_id, a.state, t.number, t.state AS attempt_state,
+			(SELECT h.event FROM reconcile.history h WHERE h.action_id = t.action_id AND h.attempt_number = t.number
+				AND h.event NOT IN ('claim', 'resend') ORDER BY h.version LIMIT 1) AS ended_by,
+			-- Its effect was seen at the provider by something other than its own answer.
+			EXISTS (SELECT FROM reconcile.lookup k WHERE k.action_id = t.action_id AND k.result = 'found')
+				OR EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id = t.action_id AND i.says IN ('executed', 'accepted')) AS seen,
+			EXISTS (SELECT FROM reconcile.incident c WHERE c.action_id = t.action_id AND c.kind = 'contradiction') AS contradicted
+		  FROM bounds b JOIN reconcile.attempt t ON t.dispatched_at >= b.low AND t.dispatched_at < b.high
+		  JOIN reconcile.action a ON a.action_id = t.action_id
+		 WHERE reconcile.may_see(a.submitter)
+	), counted AS (
+		SELECT t.operation, count(*) FILTER (WHERE t.ended_by IS DISTINCT FROM 'not_sent') AS sent,
+			count(*) FILTER (WHERE t.ended_by IN ('answered_accepted', 'answered_async', 'answered_unreadable')) AS answered_yes,
+			count(*) FILTER (WHERE t.ended_by IN ('answered_rejected', 'not_executed')) AS answered_no,
+			count(*) FILTER (WHERE t.ended_by IN ('answer_lost', 'recover', 'key_mismatch')) AS answers_lost,
+			count(*) FILTER (WHERE t.seen AND t.attempt_state = 'succeeded') AS seen_there,
+			count(*) FILTER (WHERE t.attempt_state = 'safe_to_retry' AND t.ended_by IN ('answer_lost', 'recover')) AS proven_absent,
+			count(*) FILTER (WHERE t.contradicted) AS only_here,
+			count(DISTINCT t.action_id) FILTER (WHERE t.state IN ('submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')) AS open_now
+		  FROM tried t GROUP BY t.operation
+	), strange AS (
+		SELECT i.provider, count(*) AS only_there FROM bounds b JOIN reconcile.inbox i ON i.received_at >= b.low AND i.received_at < b.high
+		 WHERE i.action_id IS NULL AND i.says <> 'ignored' AND pg_has_role(session_user, 'reconcile_reader', 'MEMBER') GROUP BY i.provider
+	), wrong AS (
+		SELECT i.operation, count(*) AS incidents FROM bounds b JOIN reconcile.incident i ON i.opened_at >= b.low AND i.opened_at < b.high
+		 WHERE pg_has_role(session_user, 'reconcile_reader', 'MEMBER') GROUP BY i.operation
+	)
+	SELECT o.provider, o.operation, coalesce(c.sent, 0), coalesce(c.answered_yes, 0), coalesce(c.answered_no, 0), coalesce(c.answers_lost, 0),
+		coalesce(c.seen_there, 0), coalesce(c.proven_absent, 0), coalesce(c.only_here, 0), coalesce(s.only_there, 0), coalesce(c.open_now, 0), coalesce(w.incidents, 0),
+		CASE WHEN coalesce(w.incidents, 0) + coalesce(c.only_here, 0) > 0 THEN 'look at the incidents'
+			WHEN coalesce(c.open_now, 0) > 0 THEN 'not settled yet'
+			WHEN coalesce(s.only_there, 0) > 0 THEN 'the provider speaks of something that is not known here'
+			WHEN coalesce(c.sent, 0) = 0 THEN 'clean: nothing was sent' ELSE 'clean' END
+	  FROM reconcile.operation o
+	  LEFT JOIN counted c ON c.operation = o.operation
+	  LEFT JOIN wrong w ON w.operation = o.operation
+	  LEFT JOIN strange s ON s.provider = o.provider
+	 ORDER BY o.provider, o.operation $$;
+COMMENT ON FUNCTION reconcile.day_report(date, text) IS
+	'What was sent on a day of that time zone, against what was seen at the provider, for every operation, also where nothing happened: answers, what lookups and events showed, what was proven absent; only_here is what we count as done and the provider does not show, only_there what the provider speaks of and nobody here knows (per provider). Rests on what was asked and said; it asks nothing itself.';

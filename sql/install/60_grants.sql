@@ -86,7 +86,7 @@ GRANT EXECUTE ON FUNCTION reconcile.confirm(text, text, jsonb, text, text, times
 GRANT EXECUTE ON FUNCTION reconcile.receive_event(text, jsonb, bytea), reconcile.receive_event(text, jsonb, text) TO reconcile_submitter, reconcile_operator;
 
 GRANT SELECT ON reconcile.provider_scorecard TO reconcile_reader;
-GRANT EXECUTE ON FUNCTION reconcile.action_as_of(timestamptz, uuid) TO reconcile_reader, reconcile_submitter;
+GRANT EXECUTE ON FUNCTION reconcile.action_as_of(timestamptz, uuid), reconcile.day_report(date, text) TO reconcile_reader, reconcile_submitter;
 GRANT EXECUTE ON FUNCTION reconcile.close_incident(bigint, text) TO reconcile_operator;
 GRANT EXECUTE ON FUNCTION reconcile.redact(uuid, text) TO reconcile_admin;
 

@@ -225,6 +225,12 @@ unlike($node->sql("SELECT reconcile.receipt('$id')"), qr/Eszter/, 'redacted: the
 is($node->sql("SELECT count(*) FROM reconcile.verify_history('$id')"), '0', 'redacted: the chain is whole');
 like($node->sql_error("SELECT reconcile.redact('$order[1]', 'x')"), qr/^55000/, 'redacted: not what may still be sent');
 
+my $today = $node->sql("SELECT (now() AT TIME ZONE 'UTC')::date");
+is($node->sql("SELECT sent, answered_yes, answered_no, open_now, verdict FROM reconcile.day_report('$today') WHERE operation = 'first'"),
+	'3|2|1|0|clean', 'the day: what was sent and what came back');
+is($node->sql("SELECT verdict FROM reconcile.day_report('$today') WHERE operation = 'unknown'"), 'look at the incidents', 'the day: what is to be looked at');
+is($node->sql("SELECT DISTINCT verdict FROM reconcile.day_report('2001-02-03')"), 'clean: nothing was sent', 'a day without anything is there too');
+
 $node->assert_consistent('in the end');
 $node->stop;
 done_testing();
