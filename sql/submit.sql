@@ -59,6 +59,8 @@ SELECT pg_temp.refusal($$INSERT INTO reconcile.action (operation, payload) SELEC
 INSERT INTO reconcile.action (action_id, operation, payload, deliberate_repeat) VALUES (pg_temp.id(2), 'submit', '{"plain": 1}', true);
 INSERT INTO reconcile.action (action_id, operation, payload, intent_key) VALUES (pg_temp.id(3), 'submit', '{"plain": 1}', 'key-3');
 SELECT pg_temp.refusal($$INSERT INTO reconcile.action (operation, payload, intent_key) VALUES ('submit', '{"plain": 1}', 'key-3')$$);
+SELECT pg_temp.refusal($$INSERT INTO reconcile.action (operation, payload, intent_key) VALUES ('submit', '{"plain": 33}', 'key-3')$$);
+SELECT pg_temp.refusal($$INSERT INTO reconcile.action (operation, payload, intent_key, deliberate_repeat) VALUES ('submit', '{"plain": 1}', 'key-3', true)$$);
 -- What follows from the operation is not for the INSERT to say.
 INSERT INTO reconcile.action (action_id, operation, payload, provider, submitter, state, standing, queued, attempts, actor)
 VALUES (pg_temp.id(4), 'submit', '{"plain": 4}', 'another', 'somebody', 'succeeded', 'confirmed/accepted', false, 0, 'somebody');

@@ -68,6 +68,7 @@ CREATE FUNCTION reconcile.action_prepare() RETURNS trigger
 DECLARE
 	op reconcile.operation;
 	winner uuid;
+	winner_fingerprint reconcile.intent_fingerprint;
 BEGIN
 	IF NEW.version IS NOT NULL THEN
 		RETURN NEW;				-- a restored row is complete as it is
@@ -109,12 +110,25 @@ BEGIN
 			WHERE l.operation = op.operation AND l.kind <> 'replay_by_key' AND l.absence_proves) THEN
 		NEW.looked_at := '-infinity';
 	END IF;
-	IF NEW.intent_key IS NULL AND NOT NEW.deliberate_repeat THEN
+	-- submit() has looked, and joins what it finds; of two at the same time, an index decides.
+	IF current_setting('action_reconcile.joining', true) = 'on' THEN
+		NULL;
+	ELSIF NEW.intent_key IS NOT NULL THEN
+		SELECT a.action_id, a.fingerprint INTO winner, winner_fingerprint FROM reconcile.action a
+		 WHERE a.submitter = NEW.submitter AND a.operation = NEW.operation AND a.intent_key = NEW.intent_key;
+		IF FOUND THEN
+			RAISE EXCEPTION 'intent key "%" already names action "%"', NEW.intent_key, winner
+				USING ERRCODE = 'unique_violation',
+				DETAIL = format('That action has the fingerprint %s, this one %s.', winner_fingerprint, NEW.fingerprint),
+				HINT = CASE WHEN winner_fingerprint OPERATOR(reconcile.=) NEW.fingerprint THEN 'It is the same intent: follow that action. submit() would have returned it.'
+					ELSE 'A changed payload is a new intent and needs a key of its own.' END;
+		END IF;
+	ELSIF NOT NEW.deliberate_repeat THEN
 		SELECT a.action_id INTO winner FROM reconcile.action a
 		 WHERE a.fingerprint OPERATOR(reconcile.=) NEW.fingerprint AND a.operation = NEW.operation
 		   AND a.submitter = NEW.submitter AND a.intent_key IS NULL AND NOT a.deliberate_repeat
 		   AND a.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
-		IF FOUND AND current_setting('action_reconcile.joining', true) IS DISTINCT FROM 'on' THEN
+		IF FOUND THEN
 			RAISE EXCEPTION 'an equal intent for operation "%" is not resolved yet: action "%"', NEW.operation, winner
 				USING ERRCODE = 'unique_violation',
 				DETAIL = format('Both have the fingerprint %s.', NEW.fingerprint),

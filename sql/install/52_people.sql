@@ -96,7 +96,7 @@ CREATE FUNCTION reconcile.why_not(a reconcile.action) RETURNS text
 		WHEN a.state = 'submitted' THEN 'It is being sent at this moment: what has left cannot be called back.'
 		WHEN a.state = 'reconciling' THEN 'The provider is being asked about it at this moment.'
 		WHEN a.state IN ('outcome_unknown', 'manual_review') AND reconcile.delivery(a.standing) <> 'confirmed'
-			THEN 'An attempt may have happened: it can be settled, but not called back.'
+			THEN 'An attempt may have happened: it cannot be called back or repeated, only settled.'
 		WHEN a.state IN ('delivered', 'manual_review') THEN 'The provider has it.'
 		ELSE coalesce((SELECT format('It became %s by "%s" at %s, by %s%s.', h.to_state, h.event, reconcile.instant_words(h.recorded_at), h.actor,
 				coalesce(': ' || (h.evidence->>'reason'), ''))
