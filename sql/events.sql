@@ -91,4 +91,10 @@ SELECT reconcile.action_spoken_of('bare', NULL, 'object', 'nobody', true) AS one
 	reconcile.action_spoken_of('bare', 'other', 'object', 'nobody', true) AS not_with_another_reference;
 UPDATE reconcile.action SET artifact_id = 'object' WHERE action_id = pg_temp.id(2);
 SELECT reconcile.action_spoken_of('bare', NULL, 'object', 'nobody', true) AS two_have_it;
+-- A step that is refused is an incident; the word stays, and nothing is waited for.
+CREATE FUNCTION pg_temp.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not like this' USING ERRCODE = '55000'; END $$;
+CREATE TRIGGER refuse BEFORE UPDATE ON reconcile.attempt FOR EACH ROW EXECUTE FUNCTION pg_temp.refuse();
+SELECT action_id, result FROM reconcile.receive_event('bare', '{}', '{"id": "e3", "ok": true, "ref": "00000000-0000-7000-8000-000000000001"}');
+SELECT kind, details - 'inbox_id' AS details FROM reconcile.incident WHERE provider = 'bare';
+SELECT state FROM reconcile.action WHERE action_id = pg_temp.id(1);
 ROLLBACK;

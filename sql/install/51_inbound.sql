@@ -80,7 +80,7 @@ BEGIN
 	SELECT t.number INTO credited FROM reconcile.attempt t
 	 WHERE t.action_id = a.action_id AND t.state IN ('delivered', 'outcome_unknown', 'safe_to_retry', 'rejected')
 	   AND (t.state <> 'rejected' OR a.state = 'rejected')
-	 ORDER BY t.state = 'delivered' DESC, t.artifact_id = said.artifact_id DESC NULLS LAST, t.state = 'outcome_unknown' DESC, t.number DESC LIMIT 1;
+	 ORDER BY t.state = 'delivered' DESC, t.artifact_id = said.artifact_id DESC NULLS LAST, t.state = 'outcome_unknown' DESC, t.event = 'not_sent', t.number DESC LIMIT 1;
 	UPDATE reconcile.attempt t SET version = t.version + 1, event = $3, state = target, standing = becomes, evidence = proof,
 		artifact_id = CASE t.number WHEN credited THEN coalesce(said.artifact_id, t.artifact_id) ELSE t.artifact_id END
 	 WHERE t.action_id = a.action_id
@@ -120,9 +120,9 @@ BEGIN
 		WHEN EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.event = 'answered_async') THEN 'delivered'
 		ELSE 'succeeded' END;
 	SELECT coalesce(bool_or(i.occurred_at > said.occurred_at), false) INTO older FROM reconcile.inbox i
-	 WHERE i.action_id = a.action_id AND i.result = 'applied';
+	 WHERE i.action_id = a.action_id AND i.result IN ('applied', 'known');
 
-	IF a.attempts = 0 THEN
+	IF NOT EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.event <> 'not_sent') THEN
 		-- Of this installation nothing has left: whatever they saw was not ours, or this is a copy.
 		PERFORM reconcile.open_incident('contradiction', a.action_id, details);
 		IF a.state = 'planned' AND NOT a.held THEN
@@ -162,6 +162,9 @@ BEGIN
 	END IF;
 	IF reconcile.delivery(a.standing) = 'confirmed' AND said.says = 'executed' THEN
 		RETURN 'known';
+	END IF;
+	IF older AND NOT yes THEN
+		RETURN 'older';
 	END IF;
 	IF reconcile.delivery(a.standing) = 'failed' OR a.queued THEN
 		-- Proven not to have happened, and it did.
@@ -212,8 +215,14 @@ BEGIN
 	outcome := reconcile.weigh(said, a);
 	UPDATE reconcile.inbox i SET applied_at = clock_timestamp(), result = outcome WHERE i.inbox_id = $1;
 	RETURN outcome;
-EXCEPTION WHEN serialization_failure OR lock_not_available OR deadlock_detected THEN
-	RETURN NULL;
+EXCEPTION
+	WHEN serialization_failure OR lock_not_available OR deadlock_detected THEN
+		RETURN NULL;
+	WHEN object_not_in_prerequisite_state THEN
+		-- A step that the rules refuse must neither lose the word nor stop the engine.
+		PERFORM reconcile.open_incident('contradiction', said.action_id, jsonb_build_object('problem', SQLERRM, 'said', said.says, 'inbox_id', said.inbox_id));
+		UPDATE reconcile.inbox i SET action_id = said.action_id, applied_at = clock_timestamp(), result = 'contradiction' WHERE i.inbox_id = $1;
+		RETURN 'contradiction';
 END $$;
 COMMENT ON FUNCTION reconcile.apply_inbox_row(bigint) IS
 	'Apply something from the inbox, if its action is there and free; returns its result, or NULL: then the engine will apply it.';

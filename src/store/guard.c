@@ -28,6 +28,7 @@
 #include "store/chain.h"
 #include "store/clock.h"
 #include "store/engine_lock.h"
+#include "store/guard.h"
 #include "store/row.h"
 #include "types/enums.h"
 #include "types/standing_type.h"
@@ -41,6 +42,9 @@ PG_FUNCTION_INFO_V1(ar_refuse_change);
 #define MAX_PAYLOAD_BYTES	(1024 * 1024)
 #define REFERENCE_CHARACTERS \
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._~-"
+
+/* The last transaction of this backend in which the status of an action changed. */
+static FullTransactionId status_changed_in = {0};
 
 /* Columns of an action that plan the next step and say nothing about the world. */
 static const char *const action_planning[] = {
@@ -167,6 +171,8 @@ check_transition(const char *kind, const char *id, int subject, const ArRow *old
 				 errhint("Confirmed delivery and acceptance are never taken back, and only evidence changes either.")));
 	if (subject == AR_OF_ACTION)
 		check_queue(id, old_row, new_row, event, to);
+	if (subject == AR_OF_ACTION && ar_resolved_status(standing) != ar_resolved_status(standing_before))
+		status_changed_in = GetTopFullTransactionId();
 	if (!evidence_holds(ar_row_get(new_row, "evidence"), rule->evidence))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -319,6 +325,14 @@ redacts(const ArRow *new_row)
 	char	   *event = ar_row_text(new_row, "event");
 
 	return event != NULL && strcmp(event, ar_event_name(AR_EVENT_REDACT)) == 0;
+}
+
+bool
+ar_guard_status_changed(void)
+{
+	FullTransactionId now = GetTopFullTransactionIdIfAny();
+
+	return FullTransactionIdIsValid(now) && FullTransactionIdEquals(now, status_changed_in);
 }
 
 Datum

@@ -19,6 +19,7 @@
 #include "compat.h"
 #include "store/clock.h"
 #include "store/engine_lock.h"
+#include "store/guard.h"
 #include "worker/shmem.h"
 #include "worker/wake.h"
 
@@ -52,6 +53,17 @@ wake_launcher(void)
 	set_latch_of(ar_shared->launcher);
 }
 
+/* PostgreSQL would refuse it too, but without saying who wanted to notify whom. */
+static void
+refuse_to_prepare(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("a transaction in which the status of an action has changed cannot be prepared"),
+			 errdetail("Whoever waits for the action is told by NOTIFY, which PREPARE TRANSACTION cannot carry."),
+			 errhint("COMMIT it, or settle the action in a transaction of its own; recording actions and storing events can be prepared.")));
+}
+
 static void
 at_transaction_end(XactEvent event, void *argument)
 {
@@ -59,6 +71,8 @@ at_transaction_end(XactEvent event, void *argument)
 	bool		scan = scan_wanted;
 	ArWorkerSlot *slot;
 
+	if (event == XACT_EVENT_PRE_PREPARE && ar_guard_status_changed())
+		refuse_to_prepare();
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
 	wake_wanted = scan_wanted = false;
