@@ -187,7 +187,15 @@ choose_before_send(const ArErrand *errand, ArAnswer *answer)
 	bool		too_often = q->inconclusives + 1 >= q->max_inconclusive;
 
 	answer->pause_us = 0;
-	if (q->never_sent && (answer->result != AR_LOOKUP_INCONCLUSIVE || too_often))
+	/* Nothing could be sent on it, only asked again, and again. */
+	if (answer->result != AR_LOOKUP_FOUND && ar_moment_now().boot_us - q->asked.boot_us > AR_LOOK_LASTS_US)
+	{
+		answer->result = AR_LOOKUP_INCONCLUSIVE;
+		answer->reason = "the answer took too long for a send to rest on it";
+		answer->step = too_often ? AR_STEP_GIVE_UP : AR_STEP_INCONCLUSIVE;
+		answer->pause_us = too_often ? 0 : pause_before_asking_again(errand);
+	}
+	else if (q->never_sent && (answer->result != AR_LOOKUP_INCONCLUSIVE || too_often))
 		answer->step = AR_STEP_LOOKED_BEFORE;
 	else if (answer->result == AR_LOOKUP_FOUND)
 		answer->step = AR_STEP_FOUND;

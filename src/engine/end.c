@@ -112,7 +112,7 @@ read_poll_url(const ArDispatch *d, const ArExchange *x)
 		place = ar_exchange_header(x, d->poll_header);
 	else if (d->poll_path != NULL && x->facts.body_framed && x->facts.body_complete)
 		place = ar_answer_value(x->body, x->body_len, d->poll_path);
-	if (place == NULL || !ar_url_resolve(d->base_url, place, url, sizeof(url)))
+	if (place == NULL || !ar_url_resolve(psprintf("%s%s", d->base_url, d->path), place, url, sizeof(url)))
 		return NULL;
 	return pstrdup(url);
 }

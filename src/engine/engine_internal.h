@@ -53,6 +53,7 @@ typedef struct ArInquiry
 	ArFindings	canary_seen;
 	ArFindings	canary_now;
 	bool		to_canary;		/* the canary comes next */
+	char	   *asked_url;		/* of the last request */
 	char	   *next_path;		/* of the next request, or */
 	char	   *next_url;
 	char	   *next_body;

@@ -57,6 +57,7 @@ start_request(ArEngine *engine, ArErrand *errand)
 		ar_errand_end(engine, errand, NULL, "the question cannot be made from the rule");
 		return;
 	}
+	inquiry->asked_url = MemoryContextStrdup(q->context, request.url);
 	request.method = q->method;
 	request.body = body;
 	request.body_len = body ? strlen(body) : 0;
@@ -277,7 +278,7 @@ plan_next(ArErrand *errand, const char *place)
 	{
 		char		url[AR_MAX_URL];
 
-		planned = ar_url_resolve(q->base_url, place, url, sizeof(url));
+		planned = ar_url_resolve(inquiry->asked_url, place, url, sizeof(url));
 		inquiry->next_url = planned ? pstrdup(url) : NULL;
 	}
 	else if (r->pages_by_body)

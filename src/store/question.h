@@ -68,6 +68,9 @@ typedef struct ArReading
 	int			rejected_count;
 } ArReading;
 
+/* For how long a send may rest on a look, from when it was asked; the statements that claim and ask say the same. */
+#define AR_LOOK_LASTS_US	INT64CONST(60000000)
+
 /* One question under way.  Lives in a memory context of its own. */
 typedef struct ArQuestion
 {

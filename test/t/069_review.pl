@@ -74,6 +74,14 @@ sub peak_memory_kb
 
 my %id;
 
+# ---------------------------------------------------------------- a look that takes longer than a send may rest on it
+
+define('slow', { preload => [ { ref => 'thing' } ], read_default => { hold_s => 61 } }, method => 'DELETE', path => '/effects/{name}',
+	reference_body_path => undef, artifact_path => undef,
+	lookup => { kind => 'get_by_reference', path => '/effects/{name}', items_path => undef, reference_path => undef, artifact_path => undef,
+		match_values => { '$.ref' => '{name}' }, absent_statuses => '{404}', max_inconclusive => 1, timeout => '2 min' });
+$id{slow} = $node->submit('slow', { name => 'thing' });
+
 # ---------------------------------------------------------------- pages
 
 my @forward = (paging => 'cursor', paging_parameter => 'cursor', paging_path => '$.next_cursor');
@@ -100,6 +108,11 @@ define('empty_page', { write => [ {%lost} ], read_default => { status => 200, bo
 	lookup => { kind => 'list_scan', path => '/effects', max_pages => 3, max_inconclusive => 2, @forward });
 $id{empty_page} = $node->submit('empty_page', { amount => 5 });
 
+define('relative', { write => [ {%kept} ], preload => 2, page_size => 1, paging => 'link',
+		page_faults => [ { page => 1, times => undef, status => 200, headers => { Link => '<?cursor={{cursor}}>; rel="next"' }, body => { data => [] } } ] },
+	lookup => { kind => 'list_scan', path => '/effects', paging => 'link', max_pages => 2, max_inconclusive => 1 });
+$id{relative} = $node->submit('relative', { amount => 5 });
+
 define('from_zero', { write => [ {%lost} ], read_default => { status => 200, body => { data => [ { id => 'other', ref => 'other' } ] } } },
 	lookup => { kind => 'list_scan', path => '/effects?page=0&sort=age', paging => 'page', paging_parameter => 'page', page_size => 1,
 		max_pages => 3, max_inconclusive => 1 });
@@ -116,6 +129,9 @@ is(end_of($id{faults}), 'succeeded', 'faults: a further page that is not found i
 is($provider->effects('faults'), 1, 'faults: and nothing is sent again');
 is(end_of($id{two_links}), 'manual_review', 'two links: the next page is found in the second one');
 is(end_of($id{empty_page}), 'manual_review', 'empty page: a page with nothing on it is not the last if it names another');
+end_of($id{relative});
+ok((grep { ($_->{path} // '') =~ m{/effects\?cursor=} } @{ $provider->ledger('relative')->{requests} }),
+	'relative: a reference is resolved against the page that holds it');
 is(end_of($id{from_zero}), 'manual_review', 'from zero: the list is longer than what is read');
 my @asked = map { $_->{path} =~ /(page=\d+)/ ? $1 : () } grep { ($_->{method} // '') eq 'GET' } @{ $provider->ledger('from_zero')->{requests} };
 is("@asked[0 .. 2]", 'page=0 page=1 page=2', 'from zero: pages are counted from where the path begins');
@@ -270,6 +286,9 @@ SKIP:
 	skip 'the memory of a process cannot be read here', 1 if !defined $memory_before;
 	cmp_ok(peak_memory_kb($worker) - $memory_before, '<', 102400, 'large: of a page only what it shows is kept');
 }
+
+is(end_of($id{slow}, undef, 90), 'safe_to_retry', 'slow: looked at in vain, it is not looked at for ever');
+is($provider->deliveries('slow'), 0, 'slow: and nothing was sent');
 
 define('proves_no_more', { write => [ {%lost} ] });
 $id{proves_no_more} = $node->submit('proves_no_more', { amount => 5 });
