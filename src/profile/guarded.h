@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /*
- * Run "work" in a subtransaction; false if it threw, whatever it threw.  What
- * it allocates stays in the caller's context.  Needs a transaction; never
- * throws for an error of the work.
+ * Run "work" in a subtransaction; false if it threw for what it was given.  What
+ * it allocates stays in the caller's context.  Needs a transaction; throws on
+ * only that it was cancelled, or had no memory.
  */
 extern bool ar_guarded(void (*work) (void *state), void *state);
 
