@@ -212,6 +212,49 @@ like($node->sql_error($node->insert('event_rule', provider => 'bare', position =
   foreach [ 'event_rule_about_something', { says => 'executed' } ], [ 'event_rule_says', { says => 'maybe', reference_path => '$' } ],
   [ 'event_rule_pattern', { says => 'executed', reference_path => '$', reference_pattern => 'x' } ], [ '2201B', { says => 'executed', reference_path => '$', reference_pattern => '(' } ];
 
+# ---------------------------------------------------------------- the catalogue
+
+# Another server for these, since its providers have the names of profiles.
+my $adopted = ActionReconcile::Events->new('adopted');
+$adopted->adopt($_) foreach qw(stripe github razorpay);
+sub read_as { my ($provider, $document) = @_; my $row = $adopted->receive($provider, $document); return ref $row ? read_row($row) : $row; }
+sub read_row
+{
+	my $kept = $adopted->node->rows("SELECT * FROM reconcile.inbox WHERE inbox_id = $_[0]{inbox_id}")->[0];
+	return join ' ', map { $_ // '-' } @$kept{qw(says reference artifact_id occurred_at)};
+}
+my $number = 0;
+sub stripe_event
+{
+	my ($type, %object) = @_;
+	return { id => 'evt_' . ++$number, object => 'event', api_version => '2024-10-28', created => 1700000000, livemode => \1, type => $type,
+		data => { object => { id => 'pi_1', metadata => { client_reference => 'ref-1' }, %object } } };
+}
+my $when = '2023-11-14T22:13:20+00:00';
+is(read_as('stripe', stripe_event('payment_intent.created')), "executed ref-1 pi_1 $when", 'stripe: made');
+is(read_as('stripe', stripe_event('payment_intent.succeeded')), "accepted ref-1 pi_1 $when", 'stripe: paid');
+is(read_as('stripe', stripe_event('payment_intent.payment_failed')), 'ignored - - -', 'stripe: a failed try is no verdict on the intent');
+is(read_as('stripe', stripe_event('refund.updated', id => 're_1', status => 'succeeded')), "accepted ref-1 re_1 $when", 'stripe: refunded');
+is(read_as('stripe', stripe_event('refund.updated', id => 're_1', status => 'failed')), "rejected ref-1 re_1 $when", 'stripe: not refunded');
+is(read_as('stripe', stripe_event('refund.updated', id => 're_1', status => 'pending')), 'ignored - - -', 'stripe: a refund under way');
+is(read_as('stripe', { %{ stripe_event('payment_intent.succeeded') }, livemode => \0 }), '28000: event of provider "stripe" is refused: it is not of our mode',
+	'stripe: of the test mode');
+my %issue = (number => 7, html_url => 'https://github.com/o/r/issues/7', created_at => '2023-11-14T22:13:20Z', body => "Broken.\n\n<!-- reference ref-2 -->");
+is(read_as('github', { action => 'opened', issue => \%issue }), "executed ref-2 https://github.com/o/r/issues/7 $when", 'github: opened');
+is(read_as('github', { action => 'opened', issue => { %issue, body => 'Broken.' } }), 'ignored - - -', 'github: somebody else\'s');
+is(read_as('github', { action => 'opened', issue => { %issue, body => undef } }), 'ignored - - -', 'github: without a text');
+is(read_as('github', { action => 'edited', issue => \%issue }), 'ignored - - -', 'github: edited');
+is(read_as('github', { zen => 'Keep it logically awesome.', hook_id => 1 }), 'ignored - - -', 'github: a ping');
+sub payout_event
+{
+	return { entity => 'event', event => "payout.$_[0]", created_at => 1700000000,
+		payload => { payout => { entity => { id => 'pout_1', reference_id => 'ref-3', status => $_[0] } } } };
+}
+is(read_as('razorpay', payout_event('processed')), "accepted ref-3 pout_1 $when", 'razorpay: paid');
+is(read_as('razorpay', payout_event('reversed')), "rejected ref-3 pout_1 $when", 'razorpay: returned');
+is(read_as('razorpay', payout_event('queued')), "executed ref-3 pout_1 $when", 'razorpay: taken');
+$adopted->node->stop;
+
 # ---------------------------------------------------------------- nothing leaks
 
 my $dump = '';

@@ -75,6 +75,19 @@ sub source
 	return;
 }
 
+# The same by a profile of the catalogue.
+sub adopt
+{
+	my ($self, $profile) = @_;
+	my $node = $self->{node};
+	$node->sql("SELECT reconcile.adopt_profile('$profile')");
+	$self->{sources}{$profile} = $node->rows("SELECT * FROM reconcile.event_source WHERE provider = '$profile'")->[0];
+	my $file = $self->{sources}{$profile}{secret};
+	$self->secret($file, "SecretFor$file");
+	$self->{secrets}{$profile} = "SecretFor$file";
+	return;
+}
+
 # The headers of a delivery.
 #   secret, at (seconds since 1970), id: other than usual
 sub sign
