@@ -30,7 +30,7 @@ COMMENT ON FUNCTION reconcile.intent_fingerprint(text, text, jsonb) IS
 
 CREATE FUNCTION reconcile.new_action_id() RETURNS uuid
 	AS 'MODULE_PATHNAME', 'ar_new_action_id' LANGUAGE C VOLATILE STRICT PARALLEL SAFE;
-COMMENT ON FUNCTION reconcile.new_action_id() IS 'A time-ordered uuid (version 7).';
+COMMENT ON FUNCTION reconcile.new_action_id() IS 'A time-ordered uuid (version 7). Those of one session ascend.';
 
 CREATE FUNCTION reconcile.render(template text, part text, client_reference text, payload jsonb) RETURNS text
 	AS 'MODULE_PATHNAME', 'ar_render' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;

@@ -75,7 +75,7 @@ COMMENT ON COLUMN reconcile.action.deliberate_repeat IS 'The caller says that th
 COMMENT ON COLUMN reconcile.action.not_after IS 'Not sent after this instant. What may already have happened never expires.';
 COMMENT ON COLUMN reconcile.action.priority IS 'From -2 to 2: of what is due at a provider, the higher goes first.';
 COMMENT ON COLUMN reconcile.action.ordering_key IS
-	'Actions of one submitter with the same key go out one after another, in the order of their ids, each only when the one before is settled.';
+	'Actions of one submitter with the same key go out one after another: of those that wait the one with the lowest id, when the one before it is settled and no other is open. Who submits with a key waits for other transactions that do, so that the order of the ids is the order of the commits.';
 COMMENT ON COLUMN reconcile.action.after_failure IS 'It may go even if the action before it with the same ordering_key has FAILED.';
 COMMENT ON COLUMN reconcile.action.depends_on IS
 	'Actions that must have succeeded first; {depends_on.1.artifact_id} stands for the artifact id of the first of them.';
@@ -117,8 +117,11 @@ CREATE INDEX action_absent_intent ON reconcile.action (fingerprint, operation, s
 CREATE INDEX action_open ON reconcile.action (provider, state, waits, held, priority, due_at, action_id)
 	WHERE state IN ('planned', 'submitted', 'reconciling');
 -- Who waits for whom; the one before is found among all of a key.
-CREATE INDEX action_waiting ON reconcile.action (submitter, ordering_key, action_id) WHERE state = 'planned' AND waits;
+CREATE INDEX action_waiting ON reconcile.action (submitter, ordering_key, action_id) WHERE state = 'planned' AND waits AND ordering_key IS NOT NULL;
 CREATE INDEX action_ordering ON reconcile.action (submitter, ordering_key, action_id) WHERE ordering_key IS NOT NULL;
+CREATE INDEX action_ordered_open ON reconcile.action (submitter, ordering_key)
+	WHERE ordering_key IS NOT NULL AND NOT waits AND state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+CREATE INDEX action_dependent ON reconcile.action (action_id) WHERE state = 'planned' AND waits AND depends_on IS NOT NULL;
 -- What waits for a person.
 CREATE INDEX action_for_people ON reconcile.action (provider, action_id) WHERE state = 'manual_review' OR held;
 CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;

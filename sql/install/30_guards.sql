@@ -47,6 +47,11 @@ END $$;
 COMMENT ON FUNCTION reconcile.caller_reference(reconcile.operation, text) IS
 	'A caller''s own reference as it goes out: with the installation''s prefix, unless the operation takes it for globally unique. Error 22023 if the provider cannot keep it.';
 
+CREATE FUNCTION reconcile.lock_ordering_key(submitter name, ordering_key text, action_id uuid) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'ar_lock_ordering_key' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION reconcile.lock_ordering_key(name, text, uuid) IS
+	'Wait, to the end of the transaction, until nobody else submits with an ordering key of a submitter. true: the id is the last one that new_action_id() has made in this session, so nobody knows it yet.';
+
 CREATE FUNCTION reconcile.dependencies_stand(depends_on uuid[]) RETURNS text
 	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 	SELECT CASE WHEN count(*) FILTER (WHERE a.state IN ('rejected', 'cancelled', 'expired', 'abandoned')) > 0 THEN 'FAILED'
@@ -80,6 +85,11 @@ BEGIN
 	END IF;
 	NEW.provider := op.provider;
 	NEW.submitter := session_user;
+	-- The order of the ids is the order in which they are committed.
+	IF NEW.ordering_key IS NOT NULL AND reconcile.lock_ordering_key(NEW.submitter, NEW.ordering_key, NEW.action_id)
+		AND EXISTS (SELECT FROM reconcile.action a WHERE a.submitter = NEW.submitter AND a.ordering_key = NEW.ordering_key AND a.action_id > NEW.action_id) THEN
+		NEW.action_id := reconcile.new_action_id();
+	END IF;
 	NEW.submitted_at := clock_timestamp();
 	NEW.due_at := greatest(NEW.not_before, NEW.submitted_at);
 	NEW.fingerprint := reconcile.intent_fingerprint(op.method, op.path, NEW.payload);

@@ -263,10 +263,11 @@ BEGIN
 	IF a.state <> 'safe_to_retry' THEN
 		PERFORM reconcile.refuse_step(a, 'replace', reconcile.why_not(a), reconcile.why_not_hint(a));
 	END IF;
+	-- What has gone out meanwhile with the same ordering_key is settled first.
 	-- Where the provider can be asked, it is asked first: also if a person, and no lookup, has said that it did not happen.
 	UPDATE reconcile.action x
 	   SET version = x.version + 1, event = 'replace', state = 'planned', standing = 'pending/pending', attempt_number = NULL,
-		queued = true, waits = false, held = false, held_because = NULL, due_at = clock_timestamp(), gate_us = NULL,
+		queued = true, waits = x.ordering_key IS NOT NULL, held = false, held_because = NULL, due_at = clock_timestamp(), gate_us = NULL,
 		lookup_position = 0, negatives = 0, inconclusives = 0, failures = 0,
 		looked_at = CASE WHEN x.looked_at IS NULL AND EXISTS (SELECT FROM reconcile.lookup_rule l
 			WHERE l.operation = x.operation AND l.kind <> 'replay_by_key' AND l.absence_proves) THEN '-infinity' ELSE x.looked_at END,

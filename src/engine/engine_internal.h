@@ -86,6 +86,8 @@ struct ArEngine
 	bool		gone;			/* the extension has vanished */
 	bool		look_for_work;	/* something may be due to be sent */
 	bool		look_at_everything; /* and to be asked: not only room has been made */
+	bool		let_go_wanted;	/* somebody's turn may have come, and it is too soon to see */
+	int64		let_go_at_us;	/* when it is not */
 	bool		one_by_one;		/* a batch failed: record each result on its own */
 	bool		nothing_due;
 	ArTransport *transport;

@@ -125,22 +125,25 @@ plan_ahead(ArEngine *engine)
 {
 	ArAgenda	agenda;
 	int64		next = -1;
-	int64		candidates[3];
+	int64		candidates[4];
 	int64		now = ar_monotonic_us();
 
-	ar_store_expire();
+	/* Others may come after what has expired, or need it. */
+	if (ar_store_expire() > 0)
+		ar_engine_wake(engine);
 	ar_store_agenda(&agenda);
 	candidates[0] = agenda.send_in_us;
 	candidates[1] = agenda.ask_in_us;
 	candidates[2] = agenda.expire_in_us;
-	for (int i = 0; i < 3; i++)
+	candidates[3] = engine->let_go_wanted ? Max(engine->let_go_at_us - now, 1) : -1;
+	for (int i = 0; i < lengthof(candidates); i++)
 	{
 		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
 			next = candidates[i];
 	}
 	if (engine->recovery_left)
 		next = 0;
-	engine->nothing_due = next != 0;
+	engine->nothing_due = next != 0 && !engine->let_go_wanted;
 	/* What is due and was not to be had is locked, or waits for room: results make room. */
 	if (next == 0)
 		next = ar_engine_is_idle(engine) && engine->skipped_count == 0 ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
@@ -177,6 +180,24 @@ ar_engine_look_soon(ArEngine *engine)
 		engine->look_at_us = soon;
 }
 
+/*
+ * Whose turn has come.  The more there is that waits, the longer it takes to
+ * see, so it is looked for the less often: a tenth of the time at most.
+ */
+static void
+let_go(ArEngine *engine)
+{
+	int64		start = ar_monotonic_us();
+	int64		end;
+
+	engine->let_go_wanted = start < engine->let_go_at_us;
+	if (engine->let_go_wanted)
+		return;
+	ar_store_let_go();
+	end = ar_monotonic_us();
+	engine->let_go_at_us = end + 9 * (end - start);
+}
+
 /* Everything of one turn that needs the database, in the open transaction. */
 static void
 work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
@@ -204,7 +225,10 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 		recover(engine, engine->epoch);
 	engine->look_at_everything = false;
 	if (asking)
-		ar_store_let_go();
+	{
+		ar_store_apply_inbox();
+		let_go(engine);
+	}
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
 	{

@@ -95,37 +95,65 @@ ar_store_expire(void)
 	return (int) ar_statement_run(&expire_statement, values, NULL);
 }
 
+/* Everything that waits for another action to succeed, once for each that it needs, and where that stands. */
+#define NEEDS \
+	"listed AS MATERIALIZED (" \
+	" SELECT a.action_id, a.version, a.ordering_key, a.attempts, d.needed FROM reconcile.action a CROSS JOIN LATERAL unnest(a.depends_on) AS d(needed)" \
+	" WHERE a.state = 'planned' AND a.waits AND a.depends_on IS NOT NULL" \
+	"), needs AS MATERIALIZED (" \
+	" SELECT l.*, x.state AS needed_state FROM listed l LEFT JOIN" \
+	"  (SELECT x.action_id, x.state FROM reconcile.action x WHERE x.action_id = ANY (ARRAY(SELECT needed FROM listed))) x ON x.action_id = l.needed)"
+
+/* Those of "chosen" that nobody holds and that are still as they were read. */
+#define FREE_OF_CHOSEN \
+	"free AS (" \
+	" SELECT a.action_id FROM reconcile.action a JOIN chosen c ON c.action_id = a.action_id AND c.version = a.version" \
+	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM chosen)) FOR NO KEY UPDATE OF a SKIP LOCKED)"
+
+#define FIRST_OF_KEY \
+	"SELECT a.submitter, a.ordering_key, a.action_id, a.version, a.after_failure, a.depends_on FROM reconcile.action a" \
+	" WHERE a.state = 'planned' AND a.waits AND a.ordering_key IS NOT NULL"
+
 /*
  * Whose turn has come: of each ordering key the first that waits, if the one
- * before is settled well enough; and everything else whose dependencies have
- * succeeded.
+ * before is settled well enough and no other of the key is open; and everything
+ * else whose dependencies have succeeded.  Keys are found by stepping from one
+ * to the next, so that what waits behind the first of a key costs nothing.
  */
 static ArStatement turn_statement = {
-	"WITH waiting AS ("
-	" SELECT a.action_id, a.ordering_key, a.submitter, a.after_failure, a.depends_on,"
-	"  row_number() OVER (PARTITION BY a.submitter, coalesce(a.ordering_key, a.action_id::text) ORDER BY a.action_id) AS place"
-	" FROM reconcile.action a WHERE a.state = 'planned' AND a.waits"
-	"), free AS ("
-	" SELECT a.action_id FROM reconcile.action a WHERE a.action_id = ANY (ARRAY(SELECT w.action_id FROM waiting w"
-	"  LEFT JOIN LATERAL (SELECT b.standing FROM reconcile.action b WHERE w.ordering_key IS NOT NULL AND b.submitter = w.submitter"
-	"   AND b.ordering_key = w.ordering_key AND b.action_id < w.action_id ORDER BY b.action_id DESC LIMIT 1) b ON true"
-	"  WHERE w.place = 1 AND coalesce(reconcile.resolved_status(b.standing), 'CONFIRMED') = ANY (CASE WHEN w.after_failure"
+	"WITH RECURSIVE keyed AS ("
+	" (" FIRST_OF_KEY " ORDER BY a.submitter, a.ordering_key, a.action_id LIMIT 1)"
+	" UNION ALL"
+	" SELECT n.* FROM keyed k CROSS JOIN LATERAL ("
+	FIRST_OF_KEY " AND (a.submitter, a.ordering_key) > (k.submitter, k.ordering_key) ORDER BY a.submitter, a.ordering_key, a.action_id LIMIT 1) n"
+	"), " NEEDS ", chosen AS ("
+	" SELECT n.action_id, n.version FROM needs n WHERE n.ordering_key IS NULL GROUP BY n.action_id, n.version"
+	"  HAVING count(*) = count(*) FILTER (WHERE n.needed_state = 'succeeded')"
+	" UNION ALL"
+	" SELECT k.action_id, k.version FROM keyed k"
+	"  LEFT JOIN LATERAL (SELECT b.standing FROM reconcile.action b WHERE b.submitter = k.submitter AND b.ordering_key = k.ordering_key"
+	"   AND b.action_id < k.action_id ORDER BY b.action_id DESC LIMIT 1) b ON true"
+	"  WHERE coalesce(reconcile.resolved_status(b.standing), 'CONFIRMED') = ANY (CASE WHEN k.after_failure"
 	"    THEN '{CONFIRMED,FAILED}'::reconcile.status[] ELSE '{CONFIRMED}' END)"
-	"   AND (w.depends_on IS NULL OR reconcile.dependencies_stand(w.depends_on) = 'CONFIRMED')))"
-	" FOR NO KEY UPDATE SKIP LOCKED)"
+	"   AND NOT EXISTS (SELECT FROM reconcile.action x WHERE x.submitter = k.submitter AND x.ordering_key = k.ordering_key AND NOT x.waits"
+	"    AND x.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered'))"
+	"   AND (k.depends_on IS NULL OR reconcile.dependencies_stand(k.depends_on) = 'CONFIRMED')"
+	"), " FREE_OF_CHOSEN
 	" UPDATE reconcile.action a SET waits = false FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))",
 	0, {0}
 };
 
-/* What can no longer come true: it is withdrawn, with the reason. */
+/* What can no longer come true, and what needs that in turn: it is withdrawn, with the reason. */
 static ArStatement hopeless_statement = {
-	"WITH hopeless AS ("
-	" SELECT a.action_id FROM reconcile.action a WHERE a.state = 'planned' AND a.waits AND a.depends_on IS NOT NULL AND a.attempts = 0"
-	"  AND reconcile.dependencies_stand(a.depends_on) = 'FAILED' FOR NO KEY UPDATE SKIP LOCKED)"
+	"WITH RECURSIVE " NEEDS ", chosen AS ("
+	" SELECT n.action_id, n.version FROM needs n WHERE n.attempts = 0 AND n.needed_state IN ('rejected', 'cancelled', 'expired', 'abandoned')"
+	" UNION"
+	" SELECT n.action_id, n.version FROM chosen c JOIN needs n ON n.needed = c.action_id WHERE n.attempts = 0"
+	"), " FREE_OF_CHOSEN
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'dependency_failed', state = 'cancelled', standing = 'failed/pending',"
 	"  queued = false, waits = false, held = false, held_because = NULL, attempt_number = NULL,"
 	"  evidence = jsonb_build_object('dependency', to_jsonb(a.depends_on))"
-	" FROM hopeless h WHERE a.action_id = h.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM hopeless))"
+	" FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))"
 	" RETURNING pg_notify('reconcile', json_build_object('action_id', a.action_id, 'state', a.state, 'status', 'FAILED')::text)",
 	0, {0}
 };
@@ -138,9 +166,15 @@ static ArStatement inbox_statement = {
 };
 
 void
-ar_store_let_go(void)
+ar_store_apply_inbox(void)
 {
 	ar_statement_run(&inbox_statement, NULL, NULL);
-	ar_statement_run(&turn_statement, NULL, NULL);
+}
+
+void
+ar_store_let_go(void)
+{
+	/* In this order: what is withdrawn may be what others come after. */
 	ar_statement_run(&hopeless_statement, NULL, NULL);
+	ar_statement_run(&turn_statement, NULL, NULL);
 }

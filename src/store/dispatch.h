@@ -155,9 +155,12 @@ typedef struct ArAttemptEnd
  */
 extern void ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *recorded, bool *vanished);
 
+/* Apply what came in unasked and could not be applied then. Needs an open engine transaction. May ereport. */
+extern void ar_store_apply_inbox(void);
+
 /*
- * What stands before a claim: apply what came in unasked, and see whose turn
- * has come.  Needs an open engine transaction. May ereport.
+ * See whose turn has come, and withdraw what can no longer come true.  Needs
+ * an open engine transaction. May ereport.
  */
 extern void ar_store_let_go(void);
 

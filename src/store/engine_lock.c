@@ -4,6 +4,8 @@
  */
 #include "store/engine_lock.h"
 
+#include "access/xact.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "storage/lmgr.h"
@@ -11,6 +13,11 @@
 /* The fourth field of an advisory tag: SQL functions use 1 and 2 only. */
 #define ENGINE_LOCK_CLASS	0xAC01
 #define ACTION_LOCK_CLASS	0xAC02
+#define KEY_LOCK_CLASS		0xAC03
+#define ALL_KEYS_LOCK_CLASS	0xAC04
+
+/* So many keys in one transaction are locked one by one; the server's lock table is everybody's. */
+#define KEY_LOCKS_MAX		256
 
 static bool engine_lock_held = false;
 
@@ -102,4 +109,31 @@ ar_action_lock_give(const pg_uuid_t *action_id)
 
 	set_action_tag(&tag, action_id);
 	LockRelease(&tag, ExclusiveLock, false);
+}
+
+/*
+ * A transaction that submits with very many keys takes all of the submitter's.
+ * Two keys of one hash have one lock, which costs nothing but time.
+ */
+void
+ar_ordering_lock(const char *submitter, const char *key)
+{
+	static TimestampTz counted_for = 0;
+	static int	taken = 0;
+	uint64		who = hash_bytes_extended((const unsigned char *) submitter, (int) strlen(submitter), 0);
+	uint64		which = hash_bytes_extended((const unsigned char *) key, (int) strlen(key), who);
+	LOCKTAG		tag;
+
+	if (counted_for != GetCurrentTransactionStartTimestamp())
+	{
+		counted_for = GetCurrentTransactionStartTimestamp();
+		taken = 0;
+	}
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (who >> 32), (uint32) who, ALL_KEYS_LOCK_CLASS);
+	LockAcquire(&tag, taken < KEY_LOCKS_MAX ? ShareLock : ExclusiveLock, false, false);
+	if (taken >= KEY_LOCKS_MAX)
+		return;
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) (which >> 32), (uint32) which, KEY_LOCK_CLASS);
+	if (LockAcquire(&tag, ExclusiveLock, false, false) != LOCKACQUIRE_ALREADY_HELD)
+		taken++;
 }

@@ -33,4 +33,10 @@ extern int	ar_engine_lock_holder(void);
 extern bool ar_action_lock_try(const pg_uuid_t *action_id);
 extern void ar_action_lock_give(const pg_uuid_t *action_id);
 
+/*
+ * The lock of an ordering key of a submitter, to the end of the transaction:
+ * who submits with it waits for others who do.  Needs a transaction. May ereport.
+ */
+extern void ar_ordering_lock(const char *submitter, const char *key);
+
 #endif							/* AR_ENGINE_LOCK_H */
