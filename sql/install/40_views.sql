@@ -83,8 +83,10 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 				WHEN a.waits AND a.depends_on IS NOT NULL THEN 'it is sent when these have succeeded: ' || array_to_string(a.depends_on, ', ')
 				WHEN a.waits THEN coalesce((SELECT format('it is sent when action %s is settled%s', b.action_id,
 						CASE WHEN reconcile.resolved_status(b.standing) = 'FAILED' AND NOT a.after_failure THEN ', which has FAILED: somebody releases it' ELSE '' END)
-					  FROM reconcile.action b WHERE b.submitter = a.submitter AND b.ordering_key = a.ordering_key AND b.action_id < a.action_id
-					 ORDER BY b.action_id DESC LIMIT 1), 'it is sent')
+					  FROM reconcile.action b WHERE b.submitter = a.submitter AND b.ordering_key = a.ordering_key AND b.action_id <> a.action_id
+						-- An earlier one that was replaced comes after what has overtaken it.
+						AND (b.action_id < a.action_id OR NOT b.waits AND reconcile.resolved_status(b.standing) = 'DENIED_UNRESOLVED')
+					 ORDER BY b.action_id > a.action_id DESC, b.action_id DESC LIMIT 1), 'it is sent')
 				WHEN p.paused_at IS NOT NULL THEN format('it is sent when somebody resumes provider "%s", paused because: %s', p.provider, p.paused_reason)
 				WHEN a.looked_at IS NOT NULL THEN 'the provider is asked, then it is sent'
 				ELSE 'it is sent' END

@@ -111,7 +111,7 @@ SELECT count(*) FROM generate_series(1, 80) n,
 	reconcile.submit('backlog', jsonb_build_object('n', n), not_after => clock_timestamp() + CASE WHEN n <= 20 THEN interval '1500 ms' ELSE interval '1 hour' END)
 SQL
 wait_count("operation = 'backlog' AND state = 'expired'", 20);
-is(count_of("operation = 'backlog' AND state = 'planned'"), 60, 'backlog: what still has time waits');
+is(count_of("operation = 'backlog' AND state IN ('planned', 'submitted')"), 60, 'backlog: what still has time waits');
 is(state_of($lost), $node->wait_state($lost, 'outcome_unknown|reconciling'), 'backlog: what may have happened does not expire');
 $provider->open_ports('backlog');
 wait_count("operation = 'backlog' AND state = 'succeeded'", 61);
@@ -197,6 +197,7 @@ $node->sql("SELECT reconcile.replace('$again[0]', 'wanted after all')");
 push @again, $node->submit('again', { n => 3 }, ordering_key => 'k', after_failure => 'true');
 engine_has_looked();
 is(states_of(@again), 'planned submitted planned', 'again: the first waits for the second, and the third for both');
+is($node->sql("SELECT next_step FROM reconcile.unresolved WHERE action_id = '$again[0]'"), "it is sent when action $again[1] is settled", 'again: and says so');
 $provider->release('again');
 ok($provider->wait_writes('again', 3), 'again: then the first is sent again');
 engine_has_looked();
@@ -311,25 +312,31 @@ my $held = $busy->submit('waiting', { n => 0 }, hold => 'true', ordering_key => 
 $busy->sql("SELECT count(*) FROM generate_series(1, 1000) n, reconcile.submit('waiting', jsonb_build_object('n', n), ordering_key => 'one')");
 $busy->sql("SELECT count(*) FROM generate_series(1001, 2000) n, reconcile.submit('waiting', jsonb_build_object('n', n), depends_on => ARRAY['$held'::uuid])");
 
-# What the engine has asked of the database, statements inside of functions included, and how long
-# the slowest of its own took.
-sub engine_statements
+# How often the engine has asked of the database what is to be done, and what its slowest question took, in milliseconds.
+sub engine_asked
 {
-	return split /\|/, $busy->sql(<<'SQL');
-SELECT coalesce(sum(calls), 0), coalesce(max(max_exec_time), 0)
-  FROM pg_stat_statements WHERE query ~ 'reconcile\.' AND query !~ 'submit|pg_stat_statements|action_status'
-SQL
+	my $row = $busy->sql(q{SELECT coalesce(sum(calls), 0), coalesce(round(max(max_exec_time)), 0) FROM pg_stat_statements WHERE toplevel AND query ~ 'SKIP LOCKED'});
+	$busy->sql('SELECT pg_stat_statements_reset()');
+	return split /\|/, $row;
 }
-print $busy->sql("SELECT calls, round(total_exec_time) , round(max_exec_time) , toplevel, left(query, 100) FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 12"), "\n";
-$busy->sql('SELECT pg_stat_statements_reset()');
-use Time::HiRes qw(time);
-my $start=time;
-my @other = map { my $id = $busy->submit('waiting', { m => $_ }); $busy->wait_state($id, 'succeeded'); $id } 1 .. 20;
-printf "%.3f s\n", time-$start;
-print $busy->sql("SELECT calls, round(total_exec_time) , round(max_exec_time) , toplevel, left(query, 100) FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 12"), "\n";
-$busy->sql('SELECT pg_stat_statements_reset()');
-my $id = $busy->submit('waiting', { m => 21 }, not_before => $busy->sql("SELECT clock_timestamp() + interval '3 seconds'"));
-$busy->wait_state($id, 'succeeded');
-print join(' ', engine_statements()), "\n";
-print $busy->sql("SELECT calls, round(total_exec_time) , round(max_exec_time) , toplevel, left(query, 100) FROM pg_stat_statements ORDER BY calls DESC LIMIT 12"), "\n";
+$busy->wait_state($busy->submit('waiting', { first => 1 }), 'succeeded');
+engine_asked();
+my @meanwhile = map { my $id = $busy->submit('waiting', { other => $_ }); $busy->wait_state($id, 'succeeded'); $id } 1 .. 20;
+my ($asked, $slowest) = engine_asked();
+cmp_ok($slowest, '<', 200, 'waiting: two thousand make no question slow');
+cmp_ok($asked, '<', 20 * 40, 'waiting: nor many of them');
+is($busy->sql("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY h.recorded_at - a.submitted_at) < interval '500 ms' FROM reconcile.action a JOIN reconcile.history h USING (action_id)
+	WHERE h.event = 'claim' AND a.action_id IN ('" . join("', '", @meanwhile) . "')"), 't', 'waiting: what is due is claimed promptly');
+my $late = $busy->submit('waiting', { other => 21 }, not_before => $busy->sql("SELECT clock_timestamp() + interval '3 seconds'"));
+$busy->wait_state($late, 'succeeded');
+($asked) = engine_asked();
+cmp_ok($asked, '<', 60, 'waiting: for seconds in which nothing is due the engine asks nothing');
+
+# Whom they wait for is withdrawn.
+$busy->sql("SELECT reconcile.cancel('$held', 'not wanted')");
+$busy->wait_sql("SELECT count(*) FROM reconcile.action WHERE state = 'cancelled'", 1001);
+is($busy->sql("SELECT count(*) FROM reconcile.action WHERE state = 'planned'"), 1000, 'waiting: who came after it waits for a person');
+is($provider->deliveries('waiting'), 22, 'waiting: nothing of all that was sent');
+$busy->assert_consistent('waiting');
+$busy->stop;
 done_testing();
