@@ -345,6 +345,7 @@ is((grep { $_->{path} =~ /cancel/ } $provider->requests('neighbours', 'write'))[
 $cases->define('lost-there', spec => { write => [ { status => 201, commit => 'never' }, lost_unexecuted(), lost() ] }, on_absent => 'replace',
 	lookup => { max_inconclusive => 2 });
 my $accepted = $cases->submit('lost-there', { n => 1 });
+$node->wait_state($accepted, 'succeeded');
 $cases->check('lost-there', 'accepted, and lost by the provider', id => $accepted, state => 'succeeded', events => 'submit claim answered_accepted',
 	effects => 0, artifact => $node->status($accepted)->{artifact_id});
 $cases->submit('lost-there', { n => 2 });
