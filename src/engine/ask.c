@@ -311,6 +311,14 @@ note_before(const ArQuestion *q, const ArFindings *seen, ArAnswer *answer)
 		answer->before = seen->objects > 0 ? AR_BEFORE_THERE : AR_BEFORE_NOT_THERE;
 }
 
+/* Does what was seen show everything there is? */
+static bool
+whole_answer(const ArFindings *seen)
+{
+	return seen->answered && seen->body_trusted && seen->incomplete == NULL &&
+		(seen->absent_status || (seen->found_status && seen->shape_ok));
+}
+
 static void
 describe_lookup(const ArErrand *errand, ArAnswer *answer)
 {
@@ -341,6 +349,7 @@ describe_lookup(const ArErrand *errand, ArAnswer *answer)
 			break;
 	}
 	note_before(q, &seen, answer);
+	answer->canary_missing = facts.canary_asked && !facts.canary_found && whole_answer(&errand->inquiry->canary_now);
 	if (answer->step == AR_STEP_FOUND || answer->step == AR_STEP_SEEN)
 		answer->artifact_id = seen.id_count > 0 && seen.ids[0] != NULL ? seen.ids[0] :
 			q->effect == AR_EFFECT_CREATE ? q->client_reference : NULL;

@@ -273,6 +273,8 @@ observe(const ArQuestion *question, const ArAnswer *answer)
 		ar_store_note_visible(question, true);
 	if (question->delivered && question->kind == AR_ASK_WHAT_HAPPENED && answer->result == AR_LOOKUP_ABSENT)
 		ar_store_note_incident(question, answer, "contradiction");
+	if (answer->canary_missing)
+		ar_store_note_canary_missing(question);
 	if (question->kind == AR_ASK_FOR_DUPLICATES && answer->matches > 1)
 		ar_store_note_incident(question, answer, "duplicate");
 	if (answer->step != AR_STEP_FOUND)

@@ -105,3 +105,25 @@ ar_store_note_incident(const ArQuestion *question, const ArAnswer *answer, const
 	values[4] = CStringGetTextDatum(kind);
 	ar_statement_run(&incident_statement, values, NULL);
 }
+
+/* The canary is an action of ours, unless it is a fixed object. */
+static ArStatement canary_statement = {
+	"INSERT INTO reconcile.incident (kind, provider, operation, action_id, details)"
+	" SELECT 'contradiction', a.provider, a.operation, a.action_id, jsonb_build_object('reason', 'accepted, and not shown any more by the lookup for another action',"
+	"  'rule', $3, 'asked_at', $4, 'asked_for', $5) FROM reconcile.action a"
+	" WHERE a.provider = $1 AND a.client_reference = $2 AND a.state = 'succeeded' ON CONFLICT (action_id, kind) DO NOTHING",
+	5, {TEXTOID, TEXTOID, INT4OID, TIMESTAMPTZOID, UUIDOID}
+};
+
+void
+ar_store_note_canary_missing(const ArQuestion *question)
+{
+	Datum		values[5];
+
+	values[0] = CStringGetTextDatum(question->provider);
+	values[1] = CStringGetTextDatum(question->canary_reference);
+	values[2] = Int32GetDatum(question->position);
+	values[3] = TimestampTzGetDatum(question->asked.wall);
+	values[4] = UUIDPGetDatum(&question->action_id);
+	ar_statement_run(&canary_statement, values, NULL);
+}

@@ -176,6 +176,7 @@ typedef struct ArAnswer
 	char	   *digest;			/* and its digest */
 	char	   *evidence;		/* JSON text with the key "lookup" or "poll" */
 	ArAnswerStep step;
+	bool		canary_missing; /* a whole answer did not show what had been accepted */
 	bool		replace;		/* AR_STEP_ABSENT: queue a replacement by itself */
 	int64		pause_us;		/* until the next question or send */
 } ArAnswer;
@@ -197,6 +198,7 @@ extern bool ar_store_owned_by_other(const ArQuestion *question, const char *arti
  * action.  Same conditions.
  */
 extern void ar_store_note_visible(const ArQuestion *question, bool probe);
+extern void ar_store_note_canary_missing(const ArQuestion *question);
 extern void ar_store_note_violation(const ArQuestion *question);
 
 /* It is there after all: if a person had decided that it is not, that is an incident. Transaction needed. */

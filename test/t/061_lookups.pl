@@ -340,8 +340,9 @@ is((grep { $_->{path} =~ /cancel/ } $provider->requests('neighbours', 'write'))[
 
 # ---------------------------------------------------------------- accepted here, unknown there
 
-# This version has no sweep that asks again for what has been accepted; but an
-# accepted object that is not shown any more makes every negative worthless.
+# There is no sweep that asks again for what has been accepted; but an accepted
+# object that is not shown any more makes every negative worthless, and is an
+# incident of its own.
 $cases->define('lost-there', spec => { write => [ { status => 201, commit => 'never' }, lost_unexecuted(), lost() ] }, on_absent => 'replace',
 	lookup => { max_inconclusive => 2 });
 my $accepted = $cases->submit('lost-there', { n => 1 });
@@ -351,6 +352,8 @@ $cases->check('lost-there', 'accepted, and lost by the provider', id => $accepte
 $cases->submit('lost-there', { n => 2 });
 $story = $cases->check('lost-there', 'accepted, and lost: the next negative is not believed',
 	state => 'manual_review', events => 'submit claim answer_lost ask inconclusive ask inconclusive', deliveries => 2, effects => 0);
+is($node->sql("SELECT kind FROM reconcile.incident WHERE action_id = '$accepted'"), 'contradiction', 'accepted, and lost: an incident tells');
+is($node->status($accepted)->{acceptance}, 'accepted', 'accepted, and lost: which takes nothing back');
 is($story->{answers}[1]{reason}, 'the same lookup does not show an object that is known to be there', 'accepted, and lost: this is why');
 $cases->submit('lost-there', { n => 3 });
 $cases->check('lost-there', 'accepted, and lost: what is shown is believed', state => 'succeeded', events => found_after(), deliveries => 3, effects => 1);
