@@ -241,9 +241,10 @@ COMMENT ON COLUMN reconcile.inbox.result IS
 	'applied: it changed something; known: it said nothing new; older: newer facts stood against it; contradiction: it speaks against a verdict, see incident; ignored.';
 COMMENT ON SEQUENCE reconcile.inbox_inbox_id_seq IS 'Numbers what comes in.';
 CREATE UNIQUE INDEX inbox_event ON reconcile.inbox (provider, event_id) WHERE event_id IS NOT NULL;
-CREATE INDEX inbox_unapplied ON reconcile.inbox (action_id, inbox_id) WHERE applied_at IS NULL;
-CREATE INDEX inbox_unmatched_reference ON reconcile.inbox (provider, reference) WHERE action_id IS NULL AND applied_at IS NULL;
-CREATE INDEX inbox_unmatched_artifact ON reconcile.inbox (provider, artifact_id) WHERE action_id IS NULL AND applied_at IS NULL;
+-- No two of these can answer the same question, so that none is taken for another while the table is small.
+CREATE INDEX inbox_unapplied ON reconcile.inbox (action_id, inbox_id) WHERE applied_at IS NULL AND action_id IS NOT NULL;
+CREATE INDEX inbox_unmatched_reference ON reconcile.inbox (provider, reference) WHERE action_id IS NULL AND applied_at IS NULL AND reference IS NOT NULL;
+CREATE INDEX inbox_unmatched_artifact ON reconcile.inbox (provider, artifact_id) WHERE action_id IS NULL AND applied_at IS NULL AND reference IS NULL;
 CREATE INDEX inbox_of_action ON reconcile.inbox (action_id) WHERE action_id IS NOT NULL;
 
 CREATE TABLE reconcile.incident (

@@ -173,10 +173,8 @@ BEGIN
 	  FROM new_rows n
 	 WHERE n.transaction = pg_current_xact_id() AND n.recorded_at >= statement_timestamp() AND n.version = 1;
 	-- What was said about it before it was there; only by somebody who may.
-	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL) THEN
-		UPDATE reconcile.inbox i SET action_id = n.action_id FROM new_rows n
-		 WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = n.provider AND i.reference = ANY (reconcile.spoken_names(n.client_reference))
-		   AND reconcile.may_speak_of(i.sender, i.verified, n.submitter);
+	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.reference IS NOT NULL) THEN
+		PERFORM reconcile.match_inbox(ARRAY(SELECT n.action_id FROM new_rows n WHERE reconcile.has_unmatched_word(n.provider, n.client_reference, n.submitter)));
 	END IF;
 	PERFORM reconcile.wake();
 	RETURN NULL;
@@ -194,7 +192,8 @@ BEGIN
 	  FROM new_rows n JOIN old_rows o USING (action_id)
 	 WHERE n.version > o.version;
 	-- Mostly nothing waits for its action, which is seen at once.
-	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL) THEN
+	IF EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.reference IS NOT NULL)
+		OR EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.reference IS NULL) THEN
 		PERFORM reconcile.match_inbox(ARRAY(SELECT n.action_id FROM new_rows n JOIN old_rows o USING (action_id)
 			WHERE n.version > o.version AND (o.state = 'submitted' OR n.artifact_id IS DISTINCT FROM o.artifact_id)));
 	END IF;

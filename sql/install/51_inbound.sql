@@ -20,8 +20,10 @@ COMMENT ON FUNCTION reconcile.may_speak_of(name, boolean, name) IS
 	'Whether what that sender brings counts for an action of that submitter: it is the submitter, or an operator, or the provider''s signature was verified.';
 
 CREATE FUNCTION reconcile.spoken_names(client_reference text) RETURNS text[]
-	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-	SELECT ARRAY[$1, (SELECT ltrim(substr($1, length(x.prefix) + 1), '-') FROM reconcile.installation x WHERE starts_with($1, x.prefix))] $$;
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	RETURN ARRAY[$1, (SELECT ltrim(substr($1, length(x.prefix) + 1), '-') FROM reconcile.installation x WHERE x.only_row AND starts_with($1, x.prefix))];
+END $$;
 COMMENT ON FUNCTION reconcile.spoken_names(text) IS 'By which names a client reference may be spoken of: as it is, or without the installation''s prefix.';
 
 CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifact_id text, sender name, verified boolean DEFAULT false) RETURNS uuid
@@ -29,7 +31,7 @@ CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifa
 	WITH named AS (
 		SELECT x.action_id, x.client_reference FROM reconcile.action x
 		 WHERE x.provider = $1 AND x.client_reference = ANY (ARRAY[$2,
-			(SELECT prefix FROM reconcile.installation) || '-' || $2, (SELECT prefix FROM reconcile.installation) || $2])
+			(SELECT prefix FROM reconcile.installation WHERE only_row) || '-' || $2, (SELECT prefix FROM reconcile.installation WHERE only_row) || $2])
 		   AND reconcile.may_speak_of($4, $5, x.submitter)
 	), made AS (
 		SELECT x.action_id FROM reconcile.action x
@@ -39,21 +41,45 @@ CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifa
 COMMENT ON FUNCTION reconcile.action_spoken_of(text, text, text, name, boolean) IS
 	'The action of that reference, with or without the installation''s prefix, or else the only one of that artifact id; NULL if there is none that the sender may speak of.';
 
--- What was said before it could be known of which action: its end has come, or the id of its object.
+-- One equality at a time: that is what an index is always used for.
+CREATE FUNCTION reconcile.has_unmatched_word(provider text, client_reference text, submitter name) RETURNS boolean
+	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+BEGIN
+	RETURN EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = $1 AND i.reference = $2
+			AND reconcile.may_speak_of(i.sender, i.verified, $3))
+		OR EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id IS NULL AND i.applied_at IS NULL AND i.provider = $1
+			AND i.reference = (reconcile.spoken_names($2))[2] AND reconcile.may_speak_of(i.sender, i.verified, $3));
+END $$;
+COMMENT ON FUNCTION reconcile.has_unmatched_word(text, text, name) IS
+	'Whether something was said about that reference by somebody who may, and has not found its action yet.';
+
+-- What was said before it could be known of which action: it was not there, or the id of its object. Each action looks for its own
+-- words by an index, whatever the planner thinks of the table's size: there may be very many that are about nothing of ours.
 CREATE FUNCTION reconcile.match_inbox(actions uuid[]) RETURNS void
-	LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = on AS $$
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = on
+	SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+	IF cardinality($1) = 0 THEN
+		RETURN;
+	END IF;
 	UPDATE reconcile.inbox i SET action_id = m.action_id FROM (
-		SELECT x.inbox_id, a.action_id FROM reconcile.action a JOIN reconcile.inbox x ON x.provider = a.provider AND x.reference = ANY (reconcile.spoken_names(a.client_reference))
-		 WHERE a.action_id = ANY ($1) AND x.action_id IS NULL AND x.applied_at IS NULL AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
-		   FOR UPDATE OF x SKIP LOCKED) m
+		SELECT u.inbox_id, a.action_id FROM reconcile.action a
+		 CROSS JOIN LATERAL unnest(reconcile.spoken_names(a.client_reference)) s (name)
+		 CROSS JOIN LATERAL (SELECT x.inbox_id FROM reconcile.inbox x
+			WHERE x.provider = a.provider AND x.reference = s.name AND x.action_id IS NULL AND x.applied_at IS NULL
+			  AND reconcile.may_speak_of(x.sender, x.verified, a.submitter) FOR UPDATE SKIP LOCKED) u
+		 WHERE a.action_id = ANY ($1)) m
 	 WHERE i.inbox_id = m.inbox_id;
 	UPDATE reconcile.inbox i SET action_id = m.action_id FROM (
-		SELECT x.inbox_id, a.action_id FROM reconcile.action a JOIN reconcile.inbox x ON x.provider = a.provider AND x.artifact_id = a.artifact_id
-		 WHERE a.action_id = ANY ($1) AND x.action_id IS NULL AND x.applied_at IS NULL AND x.reference IS NULL
-		   AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
-		   AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = a.artifact_id AND o.action_id <> a.action_id)
-		   FOR UPDATE OF x SKIP LOCKED) m
-	 WHERE i.inbox_id = m.inbox_id $$;
+		SELECT u.inbox_id, a.action_id FROM reconcile.action a
+		 CROSS JOIN LATERAL (SELECT x.inbox_id FROM reconcile.inbox x
+			WHERE x.provider = a.provider AND x.artifact_id = a.artifact_id AND x.reference IS NULL AND x.action_id IS NULL AND x.applied_at IS NULL
+			  AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
+			  AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = a.artifact_id AND o.action_id <> a.action_id)
+			FOR UPDATE SKIP LOCKED) u
+		 WHERE a.action_id = ANY ($1) AND a.artifact_id IS NOT NULL) m
+	 WHERE i.inbox_id = m.inbox_id;
+END $$;
 COMMENT ON FUNCTION reconcile.match_inbox(uuid[]) IS
 	'Give to these actions what was said of their reference, or of the object that is theirs alone, and has no action yet.';
 
