@@ -119,7 +119,7 @@ COMMENT ON FUNCTION reconcile.engine() IS
 
 CREATE VIEW reconcile.health AS
 	SELECT e.worker_pid, e.lock_holder_pid, e.armed, e.disarmed_because,
-		(SELECT count(*) FROM reconcile.action WHERE state = 'planned' AND due_at <= now()) AS due,
+		(SELECT count(*) FROM reconcile.action WHERE state = 'planned' AND NOT waits AND NOT held AND due_at <= now()) AS due,
 		(SELECT count(*) FROM reconcile.action WHERE state = 'submitted') AS in_flight,
 		(SELECT count(*) FROM reconcile.action WHERE state IN ('outcome_unknown', 'reconciling')) AS unknown,
 		(SELECT count(*) FROM reconcile.action WHERE state = 'manual_review') AS in_review,

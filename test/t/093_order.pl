@@ -320,6 +320,7 @@ sub engine_asked
 	return split /\|/, $row;
 }
 $busy->wait_state($busy->submit('waiting', { first => 1 }), 'succeeded');
+is($busy->sql('SELECT due FROM reconcile.health'), 0, 'waiting: what waits is not due');
 engine_asked();
 my @meanwhile = map { my $id = $busy->submit('waiting', { other => $_ }); $busy->wait_state($id, 'succeeded'); $id } 1 .. 20;
 my ($asked, $slowest) = engine_asked();
