@@ -74,6 +74,7 @@ DECLARE
 	op reconcile.operation;
 	winner uuid;
 	winner_fingerprint reconcile.intent_fingerprint;
+	is_fresh boolean;
 BEGIN
 	IF NEW.version IS NOT NULL THEN
 		RETURN NEW;				-- a restored row is complete as it is
@@ -85,9 +86,10 @@ BEGIN
 	END IF;
 	NEW.provider := op.provider;
 	NEW.submitter := session_user;
-	-- The order of the ids is the order in which they are committed.
-	IF NEW.ordering_key IS NOT NULL AND reconcile.lock_ordering_key(NEW.submitter, NEW.ordering_key, NEW.action_id)
-		AND EXISTS (SELECT FROM reconcile.action a WHERE a.submitter = NEW.submitter AND a.ordering_key = NEW.ordering_key AND a.action_id > NEW.action_id) THEN
+	-- The order of the ids is the order in which they are committed. What has been committed while the lock was waited for
+	-- is seen by the next statement only.
+	is_fresh := reconcile.lock_ordering_key(NEW.submitter, NEW.ordering_key, NEW.action_id);
+	IF is_fresh AND EXISTS (SELECT FROM reconcile.action a WHERE a.submitter = NEW.submitter AND a.ordering_key = NEW.ordering_key AND a.action_id > NEW.action_id) THEN
 		NEW.action_id := reconcile.new_action_id();
 	END IF;
 	NEW.submitted_at := clock_timestamp();

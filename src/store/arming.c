@@ -116,7 +116,7 @@ ar_arming_advance_file(int64 epoch)
 	/* what is flushed, not what is inserted: a crash must not make us look rolled back */
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);
-	return ar_arming_file_write(&file);
+	return ar_arming_file_write(&file, true);
 }
 
 void
@@ -167,7 +167,7 @@ ar_arming_arm(const char *reason)
 	SPI_finish();
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);
-	problem = ar_arming_file_write(&file);
+	problem = ar_arming_file_write(&file, false);
 	if (problem != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

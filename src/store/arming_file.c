@@ -115,7 +115,7 @@ ar_arming_file_read(const char *token, ArArmingFile *file)
 }
 
 const char *
-ar_arming_file_write(const ArArmingFile *file)
+ar_arming_file_write(const ArArmingFile *file, bool must_exist)
 {
 	char		path[MAXPGPATH];
 	char		temporary[MAXPGPATH];
@@ -137,6 +137,11 @@ ar_arming_file_write(const ArArmingFile *file)
 		return psprintf("file \"%s\" cannot be written: %m", temporary);
 	}
 	close(descriptor);
+	if (must_exist && access(path, F_OK) != 0)
+	{
+		unlink(temporary);
+		return "the token file is not on this host";
+	}
 	if (durable_rename(temporary, path, LOG) != 0)
 		return psprintf("file \"%s\" cannot be put into place", path);
 	return NULL;

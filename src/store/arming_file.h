@@ -25,7 +25,8 @@ typedef struct ArArmingFile
  */
 extern const char *ar_arming_directory_problem(void);
 extern const char *ar_arming_file_read(const char *token, ArArmingFile *file);
-extern const char *ar_arming_file_write(const ArArmingFile *file);
+/* must_exist: what somebody has taken away stays away, for that is how a database is disarmed by hand. */
+extern const char *ar_arming_file_write(const ArArmingFile *file, bool must_exist);
 
 /* Remove the files of other tokens of this database that are older than a day. */
 extern void ar_arming_file_sweep(const char *token);
