@@ -14,12 +14,12 @@ use ActionReconcile::Provider;
 use ActionReconcile::Radicale;
 
 my $radicale = ActionReconcile::Radicale->new;
-$radicale->calendar('alice', 'work');
+$radicale->calendar('alice', 'team');
 
 sub ask
 {
 	my ($method, $uid, $headers, $content) = @_;
-	return $radicale->request($method, "/alice/work/$uid.ics", { 'Content-Type' => 'text/calendar', %{ $headers // {} } },
+	return $radicale->request($method, "/alice/team/$uid.ics", { 'Content-Type' => 'text/calendar', %{ $headers // {} } },
 		$content);
 }
 
@@ -30,24 +30,24 @@ my $created = ask(PUT => 'e1', { 'If-None-Match' => '*' }, $event);
 is($created->{status}, 201, 'a new event: 201');
 ok($created->{headers}{etag}, 'a new event has an ETag');
 is(ask(PUT => 'e1', { 'If-None-Match' => '*' }, $event)->{status}, 412, 'the same again: 412');
-is($radicale->count('alice', 'work'), 1, 'one event is stored');
+is($radicale->count('alice', 'team'), 1, 'one event is stored');
 like(ask(GET => 'e1')->{content}, qr/^UID:e1\r?$/m, 'it can be asked for by its name');
 is(ask(GET => 'e2')->{status}, 404, 'what is not there: 404');
 
 is(ask(DELETE => 'e1', { 'If-Match' => '"other"' })->{status}, 412, 'deleting another state of it: 412');
 is(ask(DELETE => 'e1', { 'If-Match' => $created->{headers}{etag} })->{status}, 200, 'deleting it: 200');
 is(ask(DELETE => 'e1')->{status}, 404, 'deleting it again: 404');
-is($radicale->count('alice', 'work'), 0, 'nothing is left');
+is($radicale->count('alice', 'team'), 0, 'nothing is left');
 is_deeply([ $radicale->answers('PUT', 'e1') ], [ 201, 412 ], 'the log tells what was answered to whom');
 
 # ---------------------------------------------------------------- behind a provider that loses answers
 
 my $provider = ActionReconcile::Provider->new;
 $provider->scenario('lossy', { upstream => $radicale->url, ref_suffix => '.ics', write => [ { then => 'close' } ] });
-my @put = (PUT => $provider->http_url('lossy') . '/alice/work/e3.ics', { 'Content-Type' => 'text/calendar', 'If-None-Match' => '*' },
+my @put = (PUT => $provider->http_url('lossy') . '/alice/team/e3.ics', { 'Content-Type' => 'text/calendar', 'If-None-Match' => '*' },
 	ActionReconcile::Radicale::event('e3'));
 is_deeply([ ActionReconcile::Service::once(@put) ], [], 'the answer is lost');
-is_deeply([ $radicale->events('alice', 'work') ], ['e3'], 'and the event is there');
+is_deeply([ $radicale->events('alice', 'team') ], ['e3'], 'and the event is there');
 is((ActionReconcile::Service::once(@put))[0], 412, 'the same again is refused by the server');
 is($provider->effects('lossy'), 1, 'the ledger has one effect');
 
@@ -65,7 +65,7 @@ foreach (@writes)
 	adopt($node, 'caldav', $provider->http_url($name), provider => $name);
 	hasten($node, $name);
 }
-my %event = (owner => 'alice', calendar => 'work', stamp => '20300101T000000Z', start => '20300107T090000Z',
+my %event = (owner => 'alice', calendar => 'team', stamp => '20300101T000000Z', start => '20300107T090000Z',
 	end => '20300107T100000Z', summary => 'Room 5');
 
 sub check
@@ -78,10 +78,10 @@ sub check
 	return $node->status($id)->{client_reference};
 }
 
-my $before = $radicale->count('alice', 'work');
+my $before = $radicale->count('alice', 'team');
 my $ref = check('lost', $node->submit('lost.event.put', \%event), 'succeeded', 'submit claim answer_lost ask found', 1,
 	'the answer of a PUT is lost');
-is_deeply([ grep { $_ eq $ref } $radicale->events('alice', 'work') ], [$ref], 'and there is one event of this name');
+is_deeply([ grep { $_ eq $ref } $radicale->events('alice', 'team') ], [$ref], 'and there is one event of this name');
 is_deeply([ $radicale->answers('PUT', $ref) ], [201], 'put there once');
 
 $ref = check('gateway', $node->submit('gateway.event.put', \%event), 'succeeded', 'submit claim answer_lost ask found', 1,
@@ -92,34 +92,34 @@ $ref = check('unsent', $node->submit('unsent.event.put', \%event), 'safe_to_retr
 	'a PUT that never arrived');
 is_deeply([ $radicale->answers('PUT', $ref) ], [], 'nothing was put');
 cmp_ok(scalar grep({ $_ == 404 } $radicale->answers('GET', $ref)), '>=', 2, 'which took more than one look');
-is($radicale->count('alice', 'work'), $before + 2, 'two more events in all');
+is($radicale->count('alice', 'team'), $before + 2, 'two more events in all');
 
 # Created again: what a restored backup does, which does not know that it was done.
 # And somebody else's event under our name, which is not ours.
 $node->sql("SELECT reconcile.pause('honest', 'others come first')");
 my ($again, $taken) = $node->submit_all([ 'honest.event.put', \%event ], [ 'honest.event.put', { %event, summary => 'Room 6' } ]);
 my ($again_ref, $taken_ref) = map { $node->status($_)->{client_reference} } $again, $taken;
-$radicale->put('alice', 'work', $again_ref, 'Room 5');
-$radicale->request(PUT => "/alice/work/$taken_ref.ics", { 'Content-Type' => 'text/calendar' }, ActionReconcile::Radicale::event('other'));
+$radicale->put('alice', 'team', $again_ref, 'Room 5');
+$radicale->request(PUT => "/alice/team/$taken_ref.ics", { 'Content-Type' => 'text/calendar' }, ActionReconcile::Radicale::event('other'));
 $node->sql("SELECT reconcile.resume('honest')");
 check('honest', $again, 'succeeded', 'submit claim answer_lost ask found', 0, 'it is there already');
 is_deeply([ $radicale->answers('PUT', $again_ref) ], [ 201, 412 ], 'the server refused to make it again');
 check('honest', $taken, 'manual_review', undef, 0, 'a name that is taken by another event proves nothing');
-like($radicale->request(GET => "/alice/work/$taken_ref.ics")->{content}, qr/UID:other/, 'theirs is as it was');
+like($radicale->request(GET => "/alice/team/$taken_ref.ics")->{content}, qr/UID:other/, 'theirs is as it was');
 
 # ---------------------------------------------------------------- deletes
 
 sub delete_of
 {
 	my ($scenario, $uid) = @_;
-	return $node->submit("$scenario.event.delete", { owner => 'alice', calendar => 'work', event => $uid });
+	return $node->submit("$scenario.event.delete", { owner => 'alice', calendar => 'team', event => $uid });
 }
 
 foreach (@writes)
 {
 	my ($name, $step) = @$_;
 	$provider->reset($name);
-	$radicale->put('alice', 'work', "booking-$name");
+	$radicale->put('alice', 'team', "booking-$name");
 }
 check('honest', delete_of('honest', 'booking-honest'), 'succeeded', undef, 1, 'a delete');
 my $id = delete_of('lost', 'booking-lost');
@@ -129,7 +129,7 @@ is($node->sql("SELECT existed FROM reconcile.action WHERE action_id = '$id'"), '
 
 check('unsent', delete_of('unsent', 'booking-unsent'), 'safe_to_retry', undef, 0, 'a delete that never arrived: it is still there');
 check('gateway', delete_of('gateway', 'booking-gateway'), 'succeeded', undef, 1, 'a gateway answers a delete');
-is_deeply([ grep { /^booking/ } $radicale->events('alice', 'work') ], ['booking-unsent'], 'one is still there');
+is_deeply([ grep { /^booking/ } $radicale->events('alice', 'team') ], ['booking-unsent'], 'one is still there');
 check('honest', delete_of('honest', 'booking-never'), 'rejected', undef, 1, 'what never was cannot be deleted');
 
 $node->assert_consistent('in the end');

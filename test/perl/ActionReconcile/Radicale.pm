@@ -7,10 +7,10 @@ ActionReconcile::Radicale - a real CalDAV server for a TAP test
 =head1 SYNOPSIS
 
   my $r = ActionReconcile::Radicale->new;
-  $r->calendar('alice', 'work');
+  $r->calendar('alice', 'team');
   $p->scenario('cal', { upstream => $r->url, ref_suffix => '.ics', write => [ { then => 'close' } ] });
   ...
-  is($r->count('alice', 'work'), 1, 'one event is stored');
+  is($r->count('alice', 'team'), 1, 'one event is stored');
   is_deeply([ $r->answers('PUT') ], [ 201, 412 ], 'what it said to the PUTs');
   $r->stop;
 
