@@ -52,14 +52,6 @@ CREATE FUNCTION reconcile.lock_ordering_key(submitter name, ordering_key text, a
 COMMENT ON FUNCTION reconcile.lock_ordering_key(name, text, uuid) IS
 	'Wait, to the end of the transaction, until nobody else submits with an ordering key of a submitter. true: the id is the last one that new_action_id() has made in this session, so nobody knows it yet.';
 
-CREATE FUNCTION reconcile.dependencies_stand(depends_on uuid[]) RETURNS text
-	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-	SELECT CASE WHEN count(*) FILTER (WHERE a.state IN ('rejected', 'cancelled', 'expired', 'abandoned')) > 0 THEN 'FAILED'
-		WHEN count(*) FILTER (WHERE a.state = 'succeeded') = cardinality($1) THEN 'CONFIRMED' ELSE 'DENIED_UNRESOLVED' END
-	  FROM reconcile.action a WHERE a.action_id = ANY ($1) $$;
-COMMENT ON FUNCTION reconcile.dependencies_stand(uuid[]) IS
-	'CONFIRMED if all of these actions have succeeded, FAILED if one of them never will, otherwise DENIED_UNRESOLVED: one that is safe_to_retry may still be replaced.';
-
 CREATE FUNCTION reconcile.dependency_values(depends_on uuid[], sample text DEFAULT NULL) RETURNS jsonb
 	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT jsonb_build_object('depends_on', jsonb_object_agg(d.place, jsonb_build_object('artifact_id', coalesce(a.artifact_id, $2),

@@ -80,7 +80,10 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 		CASE a.state
 			WHEN 'planned' THEN CASE
 				WHEN a.held THEN 'somebody releases it; it is held because: ' || a.held_because
-				WHEN a.waits AND a.depends_on IS NOT NULL THEN 'it is sent when these have succeeded: ' || array_to_string(a.depends_on, ', ')
+				WHEN a.waits AND EXISTS (SELECT FROM reconcile.action b WHERE b.action_id = ANY (a.depends_on) AND b.state <> 'succeeded')
+					THEN 'it is sent when these have succeeded: ' || array_to_string(a.depends_on, ', ')
+				WHEN a.waits AND EXISTS (SELECT FROM reconcile.action b WHERE b.action_id = ANY (a.depends_on) AND b.artifact_id IS NULL)
+					THEN 'it is sent when somebody tells the id of what was made, with confirm(), by the action that it depends on: ' || array_to_string(a.depends_on, ', ')
 				WHEN a.waits THEN coalesce((SELECT format('it is sent when action %s is settled%s', b.action_id,
 						CASE WHEN reconcile.resolved_status(b.standing) = 'FAILED' AND NOT a.after_failure THEN ', which has FAILED: somebody releases it' ELSE '' END)
 					  FROM reconcile.action b WHERE b.submitter = a.submitter AND b.ordering_key = a.ordering_key AND b.action_id <> a.action_id

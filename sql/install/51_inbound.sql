@@ -167,6 +167,15 @@ BEGIN
 			OR EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.artifact_id = said.artifact_id) THEN
 			RETURN 'known';
 		END IF;
+		-- It was known to have happened, but not yet what it has made.
+		IF a.artifact_id IS NULL AND NOT EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.artifact_id IS NOT NULL)
+			AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = said.artifact_id) THEN
+			UPDATE reconcile.action x SET version = x.version + 1, event = 'confirm', attempt_number = NULL, artifact_id = said.artifact_id,
+				evidence = jsonb_build_object('event', jsonb_strip_nulls(jsonb_build_object('inbox_id', said.inbox_id, 'says', said.says, 'event_id', said.event_id,
+					'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender, 'verified', nullif(said.verified, false))))
+			 WHERE x.action_id = a.action_id;
+			RETURN 'applied';
+		END IF;
 		PERFORM reconcile.open_incident('duplicate', a.action_id, details);
 		SELECT t.number INTO spare FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.state IN ('outcome_unknown', 'safe_to_retry') LIMIT 1;
 		IF spare IS NULL THEN

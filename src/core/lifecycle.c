@@ -180,7 +180,7 @@ static const ArTransition transitions[] = {
 	{BOTH, AR_REJECTED, AR_EVENT_CONFIRM, AR_SUCCEEDED, "event", AR_BY_PERSON,
 	"newer word of the provider: yes after its no; an incident"},
 	{AR_OF_ACTION, AR_SUCCEEDED, AR_EVENT_CONFIRM, AR_SUCCEEDED, "event", AR_BY_PERSON,
-	"another attempt is confirmed too; an incident"},
+	"another attempt is confirmed too, which is an incident; or the id of what was made is told afterwards"},
 
 	/* people */
 	{AR_OF_ACTION, AR_MANUAL_REVIEW, AR_EVENT_LOOK_UP_NOW, AR_OUTCOME_UNKNOWN, "reason", AR_BY_PERSON,

@@ -94,14 +94,22 @@ ar_store_expire(void)
 	return (int) ar_statement_run(&expire_statement, values, NULL);
 }
 
-/* Everything that waits for another action to succeed, once for each that it needs, and where that stands. */
+/*
+ * Everything that waits for another action to succeed, once for each that it
+ * needs, and where that stands.  An action that was confirmed without the id of
+ * what it made is not enough for a request that names it.
+ */
 #define NEEDS \
 	"listed AS MATERIALIZED (" \
-	" SELECT a.action_id, a.version, a.ordering_key, a.attempts, d.needed FROM reconcile.action a CROSS JOIN LATERAL unnest(a.depends_on) AS d(needed)" \
+	" SELECT a.action_id, a.version, a.operation, a.ordering_key, a.attempts, d.needed, d.place" \
+	" FROM reconcile.action a CROSS JOIN LATERAL unnest(a.depends_on) WITH ORDINALITY AS d(needed, place)" \
 	" WHERE a.state = 'planned' AND a.waits AND a.depends_on IS NOT NULL" \
 	"), needs AS MATERIALIZED (" \
-	" SELECT l.*, x.state AS needed_state FROM listed l LEFT JOIN" \
-	"  (SELECT x.action_id, x.state FROM reconcile.action x WHERE x.action_id = ANY (ARRAY(SELECT needed FROM listed))) x ON x.action_id = l.needed)"
+	" SELECT l.*, x.state AS needed_state, x.state = 'succeeded' AND (x.artifact_id IS NOT NULL OR position(format('{depends_on.%s.artifact_id}', l.place)" \
+	"   IN concat_ws(' ', o.path, o.headers, o.body_template, o.body_document)) = 0) AS ready" \
+	" FROM listed l JOIN reconcile.operation o ON o.operation = l.operation LEFT JOIN" \
+	"  (SELECT x.action_id, x.state, x.artifact_id FROM reconcile.action x WHERE x.action_id = ANY (ARRAY(SELECT needed FROM listed))) x" \
+	"  ON x.action_id = l.needed)"
 
 /* Those of "chosen" that nobody holds and that are still as they were read. */
 #define FREE_OF_CHOSEN \
@@ -110,7 +118,7 @@ ar_store_expire(void)
 	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM chosen)) FOR NO KEY UPDATE OF a SKIP LOCKED)"
 
 #define FIRST_OF_KEY \
-	"SELECT a.submitter, a.ordering_key, a.action_id, a.version, a.after_failure, a.depends_on FROM reconcile.action a" \
+	"SELECT a.submitter, a.ordering_key, a.action_id, a.version, a.after_failure FROM reconcile.action a" \
 	" WHERE a.state = 'planned' AND a.waits AND a.ordering_key IS NOT NULL"
 
 /*
@@ -127,7 +135,7 @@ static ArStatement turn_statement = {
 	FIRST_OF_KEY " AND (a.submitter, a.ordering_key) > (k.submitter, k.ordering_key) ORDER BY a.submitter, a.ordering_key, a.action_id LIMIT 1) n"
 	"), " NEEDS ", chosen AS ("
 	" SELECT n.action_id, n.version FROM needs n WHERE n.ordering_key IS NULL GROUP BY n.action_id, n.version"
-	"  HAVING count(*) = count(*) FILTER (WHERE n.needed_state = 'succeeded')"
+	"  HAVING bool_and(coalesce(n.ready, false))"
 	" UNION ALL"
 	" SELECT k.action_id, k.version FROM keyed k"
 	"  LEFT JOIN LATERAL (SELECT b.standing FROM reconcile.action b WHERE b.submitter = k.submitter AND b.ordering_key = k.ordering_key"
@@ -136,7 +144,7 @@ static ArStatement turn_statement = {
 	"    THEN '{CONFIRMED,FAILED}'::reconcile.status[] ELSE '{CONFIRMED}' END)"
 	"   AND NOT EXISTS (SELECT FROM reconcile.action x WHERE x.submitter = k.submitter AND x.ordering_key = k.ordering_key AND NOT x.waits"
 	"    AND x.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered'))"
-	"   AND (k.depends_on IS NULL OR reconcile.dependencies_stand(k.depends_on) = 'CONFIRMED')"
+	"   AND NOT EXISTS (SELECT FROM needs n WHERE n.action_id = k.action_id AND n.ready IS NOT TRUE)"
 	"), " FREE_OF_CHOSEN
 	" UPDATE reconcile.action a SET waits = false FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))",
 	0, {0}

@@ -283,6 +283,23 @@ is(state_of($both), 'planned', 'both: one is not enough');
 $node->sql("SELECT reconcile.cancel('$two[1]', 'not wanted')");
 $node->wait_state($both, 'cancelled');
 
+# What is known to have happened, but not what it has made, is not enough for who needs its id.
+define('unnamed', { write => [ { then => 'close' } ] }, lookup => 0);
+my $unnamed = $node->submit('unnamed', {});
+my @needing = ($node->submit('link', { n => 20 }, depends_on => "{$unnamed}"), $node->submit('ticket', { n => 21 }, depends_on => "{$unnamed}"));
+$node->wait_state($unnamed, 'manual_review');
+$node->sql("SELECT reconcile.resolve('$unnamed', 'executed', 'seen by a person')");
+$node->wait_state($needing[1], 'succeeded');
+engine_has_looked();
+is($node->events($needing[0]), 'submit', 'unnamed: who needs the id waits, who does not has gone');
+like($node->sql("SELECT next_step FROM reconcile.unresolved WHERE action_id = '$needing[0]'"), qr/tells the id.*$unnamed/, 'unnamed: and says so');
+is($node->sql("SELECT result FROM reconcile.confirm('$unnamed', 'told-1', provider => 'unnamed')"), 'applied', 'unnamed: it is told');
+$node->wait_state($needing[0], 'succeeded');
+is(($provider->requests('link', 'write'))[-1]{path}, '/s/link/effects/told-1', 'unnamed: and used');
+is($node->sql("SELECT count(*) FROM reconcile.incident WHERE action_id = '$unnamed'"), 0, 'unnamed: that is no second object');
+is($node->sql("SELECT result FROM reconcile.confirm('$unnamed', 'told-1', provider => 'unnamed')"), 'known', 'unnamed: once');
+is($node->sql("SELECT result FROM reconcile.confirm('$unnamed', 'told-2', provider => 'unnamed')"), 'contradiction', 'unnamed: another one would be');
+
 # ---------------------------------------------------------------- who goes first
 
 define('first', { write => [ { hold_s => -1 } ] }, provider => { max_in_flight => 1 });
