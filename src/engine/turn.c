@@ -181,21 +181,25 @@ ar_engine_look_soon(ArEngine *engine)
 }
 
 /*
- * Whose turn has come.  The more there is that waits, the longer it takes to
- * see, so it is looked for the less often: a tenth of the time at most.
+ * Whose turn has come.  The more there is that depends on others, the longer it
+ * takes to see, so that is looked for the less often: a tenth of the time at
+ * most.  Before the keys, for what is withdrawn may be what others come after.
  */
 static void
 let_go(ArEngine *engine)
 {
 	int64		start = ar_monotonic_us();
-	int64		end;
 
 	engine->let_go_wanted = start < engine->let_go_at_us;
-	if (engine->let_go_wanted)
-		return;
-	ar_store_let_go();
-	end = ar_monotonic_us();
-	engine->let_go_at_us = end + 9 * (end - start);
+	if (!engine->let_go_wanted)
+	{
+		int64		end;
+
+		ar_store_let_dependents_go();
+		end = ar_monotonic_us();
+		engine->let_go_at_us = end + 9 * (end - start);
+	}
+	ar_store_let_keys_go();
 }
 
 /* Everything of one turn that needs the database, in the open transaction. */

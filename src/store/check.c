@@ -95,15 +95,14 @@ ar_store_expire(void)
 }
 
 /*
- * Everything that waits for another action to succeed, once for each that it
- * needs, and where that stands.  An action that was confirmed without the id of
- * what it made is not enough for a request that names it.
+ * What waits for others to succeed, by "waiting", once for each that it needs,
+ * and where that stands.  An action that was confirmed without the id of what
+ * it made is not enough for a request that names it.
  */
-#define NEEDS \
+#define NEEDS(waiting) \
 	"listed AS MATERIALIZED (" \
 	" SELECT a.action_id, a.version, a.operation, a.ordering_key, a.attempts, d.needed, d.place" \
-	" FROM reconcile.action a CROSS JOIN LATERAL unnest(a.depends_on) WITH ORDINALITY AS d(needed, place)" \
-	" WHERE a.state = 'planned' AND a.waits AND a.depends_on IS NOT NULL" \
+	" FROM " waiting " a CROSS JOIN LATERAL unnest(a.depends_on) WITH ORDINALITY AS d(needed, place)" \
 	"), needs AS MATERIALIZED (" \
 	" SELECT l.*, x.state AS needed_state, x.state = 'succeeded' AND (x.artifact_id IS NOT NULL OR position(format('{depends_on.%s.artifact_id}', l.place)" \
 	"   IN concat_ws(' ', o.path, o.headers, o.body_template, o.body_document)) = 0) AS ready" \
@@ -111,32 +110,34 @@ ar_store_expire(void)
 	"  (SELECT x.action_id, x.state, x.artifact_id FROM reconcile.action x WHERE x.action_id = ANY (ARRAY(SELECT needed FROM listed))) x" \
 	"  ON x.action_id = l.needed)"
 
+#define DEPENDENT \
+	"(SELECT * FROM reconcile.action w WHERE w.state = 'planned' AND w.waits AND w.depends_on IS NOT NULL)"
+
 /* Those of "chosen" that nobody holds and that are still as they were read. */
 #define FREE_OF_CHOSEN \
 	"free AS (" \
 	" SELECT a.action_id FROM reconcile.action a JOIN chosen c ON c.action_id = a.action_id AND c.version = a.version" \
 	" WHERE a.action_id = ANY (ARRAY(SELECT action_id FROM chosen)) FOR NO KEY UPDATE OF a SKIP LOCKED)"
 
+#define FREE_STATEMENT \
+	" UPDATE reconcile.action a SET waits = false FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))"
+
 #define FIRST_OF_KEY \
-	"SELECT a.submitter, a.ordering_key, a.action_id, a.version, a.after_failure FROM reconcile.action a" \
+	"SELECT a.submitter, a.ordering_key, a.action_id, a.version, a.after_failure, a.operation, a.attempts, a.depends_on FROM reconcile.action a" \
 	" WHERE a.state = 'planned' AND a.waits AND a.ordering_key IS NOT NULL"
 
 /*
- * Whose turn has come: of each ordering key the first that waits, if the one
- * before is settled well enough and no other of the key is open; and everything
- * else whose dependencies have succeeded.  Keys are found by stepping from one
+ * Of each ordering key the first that waits, if the one before is settled well
+ * enough and no other of the key is open.  Keys are found by stepping from one
  * to the next, so that what waits behind the first of a key costs nothing.
  */
-static ArStatement turn_statement = {
+static ArStatement turn_of_key_statement = {
 	"WITH RECURSIVE keyed AS ("
 	" (" FIRST_OF_KEY " ORDER BY a.submitter, a.ordering_key, a.action_id LIMIT 1)"
 	" UNION ALL"
 	" SELECT n.* FROM keyed k CROSS JOIN LATERAL ("
 	FIRST_OF_KEY " AND (a.submitter, a.ordering_key) > (k.submitter, k.ordering_key) ORDER BY a.submitter, a.ordering_key, a.action_id LIMIT 1) n"
-	"), " NEEDS ", chosen AS ("
-	" SELECT n.action_id, n.version FROM needs n WHERE n.ordering_key IS NULL GROUP BY n.action_id, n.version"
-	"  HAVING bool_and(coalesce(n.ready, false))"
-	" UNION ALL"
+	"), " NEEDS("keyed") ", chosen AS ("
 	" SELECT k.action_id, k.version FROM keyed k"
 	"  LEFT JOIN LATERAL (SELECT b.standing FROM reconcile.action b WHERE b.submitter = k.submitter AND b.ordering_key = k.ordering_key"
 	"   AND b.action_id < k.action_id ORDER BY b.action_id DESC LIMIT 1) b ON true"
@@ -145,14 +146,22 @@ static ArStatement turn_statement = {
 	"   AND NOT EXISTS (SELECT FROM reconcile.action x WHERE x.submitter = k.submitter AND x.ordering_key = k.ordering_key AND NOT x.waits"
 	"    AND x.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered'))"
 	"   AND NOT EXISTS (SELECT FROM needs n WHERE n.action_id = k.action_id AND n.ready IS NOT TRUE)"
-	"), " FREE_OF_CHOSEN
-	" UPDATE reconcile.action a SET waits = false FROM free WHERE a.action_id = free.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM free))",
+	"), " FREE_OF_CHOSEN FREE_STATEMENT,
+	0, {0}
+};
+
+/* And everything else whose dependencies have succeeded. */
+static ArStatement turn_of_dependent_statement = {
+	"WITH " NEEDS(DEPENDENT) ", chosen AS ("
+	" SELECT n.action_id, n.version FROM needs n WHERE n.ordering_key IS NULL"
+	"  GROUP BY n.action_id, n.version HAVING bool_and(coalesce(n.ready, false))"
+	"), " FREE_OF_CHOSEN FREE_STATEMENT,
 	0, {0}
 };
 
 /* What can no longer come true, and what needs that in turn: it is withdrawn, with the reason. */
 static ArStatement hopeless_statement = {
-	"WITH RECURSIVE " NEEDS ", chosen AS ("
+	"WITH RECURSIVE " NEEDS(DEPENDENT) ", chosen AS ("
 	" SELECT n.action_id, n.version FROM needs n WHERE n.attempts = 0 AND n.needed_state IN ('rejected', 'cancelled', 'expired', 'abandoned')"
 	" UNION"
 	" SELECT n.action_id, n.version FROM chosen c JOIN needs n ON n.needed = c.action_id WHERE n.attempts = 0"
@@ -179,9 +188,14 @@ ar_store_apply_inbox(void)
 }
 
 void
-ar_store_let_go(void)
+ar_store_let_keys_go(void)
 {
-	/* In this order: what is withdrawn may be what others come after. */
+	ar_statement_run(&turn_of_key_statement, NULL, NULL);
+}
+
+void
+ar_store_let_dependents_go(void)
+{
 	ar_statement_run(&hopeless_statement, NULL, NULL);
-	ar_statement_run(&turn_statement, NULL, NULL);
+	ar_statement_run(&turn_of_dependent_statement, NULL, NULL);
 }

@@ -158,11 +158,14 @@ extern void ar_store_record_ends(const ArAttemptEnd *ends, int count, bool *reco
 /* Apply what came in unasked and could not be applied then. Needs an open engine transaction. May ereport. */
 extern void ar_store_apply_inbox(void);
 
+/* See whose turn has come with each ordering key. Needs an open engine transaction. May ereport. */
+extern void ar_store_let_keys_go(void);
+
 /*
- * See whose turn has come, and withdraw what can no longer come true.  Needs
- * an open engine transaction. May ereport.
+ * See what has all that it depends on, and withdraw what will never have it.
+ * Reads everything that depends on others.  Needs an open engine transaction. May ereport.
  */
-extern void ar_store_let_go(void);
+extern void ar_store_let_dependents_go(void);
 
 /* What has passed its not_after while planned. Needs an open engine transaction. */
 extern int	ar_store_expire(void);
