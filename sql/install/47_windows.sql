@@ -284,6 +284,22 @@ CREATE FUNCTION reconcile.keep_concurrency(actions uuid[], concurrency integer) 
 		AND s.action_id = ANY ($1) AND s.source = 'probe' AND s.concurrency IS NULL $$;
 COMMENT ON FUNCTION reconcile.keep_concurrency(uuid[], integer) IS 'How many probes were open at a time, written to the samples of these, where it is not yet.';
 
+CREATE FUNCTION reconcile.withdraw_drills(actions uuid[], reason text) RETURNS void
+	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	planned uuid;
+BEGIN
+	FOR planned IN SELECT a.action_id FROM reconcile.action a WHERE a.action_id = ANY ($1) AND a.state = 'planned' LOOP
+		BEGIN
+			PERFORM reconcile.cancel(planned, $2);
+		EXCEPTION WHEN object_not_in_prerequisite_state OR lock_not_available THEN
+			-- The engine has it, or had it since this looked: it is sent, and ends like any other.
+			NULL;
+		END;
+	END LOOP;
+END $$;
+COMMENT ON FUNCTION reconcile.withdraw_drills(uuid[], text) IS 'Cancels those of these drills that have not left. One that is leaving at this moment stays as it is.';
+
 CREATE FUNCTION reconcile.measure_step(operation text, payload jsonb, samples integer, concurrency integer, over boolean,
 		INOUT actions uuid[], INOUT progress text, OUT news boolean, OUT done boolean, OUT drive boolean)
 	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -310,7 +326,7 @@ BEGIN
 	drive := e.worker_pid IS NULL AND e.lock_holder_pid IS NULL;
 	done := done OR NOT e.armed;
 	IF done THEN
-		PERFORM reconcile.cancel(a.action_id, 'the measurement is over'::text) FROM reconcile.action a WHERE a.action_id = ANY ($6) AND a.state = 'planned' AND a.attempts = 0;
+		PERFORM reconcile.withdraw_drills($6, 'the measurement is over'::text);
 	ELSE
 		actions := $6 || ARRAY(SELECT reconcile.submit_drill($1, $2, 'probe'::text)
 			FROM generate_series(1, least($4 - open_now, $3 - cardinality($6))));

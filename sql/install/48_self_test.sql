@@ -234,8 +234,7 @@ BEGIN
 	done := $3 OR NOT e.armed
 		OR EXISTS (SELECT FROM reconcile.provider p WHERE p.provider = a.provider AND p.paused_at IS NOT NULL);
 	IF done THEN
-		PERFORM reconcile.cancel(x.action_id, 'the self-test is over'::text) FROM reconcile.action x
-		 WHERE x.action_id = ANY (made) AND x.state = 'planned' AND x.attempts = 0;
+		PERFORM reconcile.withdraw_drills(made, 'the self-test is over'::text);
 	ELSIF unsettled = 0 AND answer_lost IS NULL AND a.state IN ('succeeded', 'delivered') THEN
 		answer_lost := reconcile.submit_drill($1, $2, 'answer_lost'::text);
 		request_lost := reconcile.submit_drill($1, $2, 'request_lost'::text);

@@ -99,7 +99,7 @@ GRANT EXECUTE ON PROCEDURE reconcile.require_commit(text),
 	reconcile.measure_window(text, integer, integer, jsonb, boolean, numeric, interval, integer, interval, interval, boolean),
 	reconcile.self_test(text, jsonb, boolean, interval, uuid, integer) TO reconcile_admin;
 GRANT EXECUTE ON FUNCTION reconcile.await_engine(interval), reconcile.is_over(timestamptz), reconcile.submit_drill(text, jsonb, text), reconcile.keep_concurrency(uuid[], integer),
-	reconcile.drill_payload(text, jsonb), reconcile.measure_begin(text, integer, integer, jsonb, numeric, interval),
+	reconcile.drill_payload(text, jsonb), reconcile.withdraw_drills(uuid[], text), reconcile.measure_begin(text, integer, integer, jsonb, numeric, interval),
 	reconcile.measure_step(text, jsonb, integer, integer, boolean, uuid[], text), reconcile.measure_end(text, uuid[], integer, numeric, boolean),
 	reconcile.self_test_begin(text, jsonb, interval), reconcile.self_test_step(text, jsonb, boolean, uuid, uuid, uuid),
 	reconcile.self_test_end(uuid, text, boolean, text, uuid, uuid, uuid) TO reconcile_admin;

@@ -143,6 +143,15 @@ is(scalar(grep { /is the engine/ } @{ $alone->{said} }), 0, 'without a word abou
 is($provider->effects('alone'), 13, 'with as many writes');
 like(window_of($plain, 'alone'), qr/ measured$/, 'the window is set');
 
+# What a measurement withdraws when it ends may be leaving at this moment.
+my @over = split /\n/, $plain->sql("SELECT reconcile.submit_drill('alone', '{\"amount\": 5}', 'probe') FROM generate_series(1, 2)");
+my $withdraw = PostgreSQL::Test::Utils::tempdir() . '/withdraw.sql';
+PostgreSQL::Test::Utils::append_to_file($withdraw, "SELECT reconcile.withdraw_drills('{$over[0],$over[1]}', 'over');\n");
+my $psql = sprintf('psql -XAtq -v ON_ERROR_STOP=1 -d "%s" -f %s 2>&1', $plain->connstr('postgres'), $withdraw);
+like($plain->sql("BEGIN;\nSELECT 'held' FROM reconcile.action WHERE action_id = '$over[0]' FOR UPDATE;\n\\! $psql\nCOMMIT;"), qr/^held\s*$/, 'one that somebody holds does not end it');
+is($plain->status($over[0])->{state}, 'planned', 'it stays as it is');
+is($plain->status($over[1])->{state}, 'cancelled', 'and the other is withdrawn');
+
 # ---------------------------------------------------------------- rehearsals
 
 # What each capability did, by name.
