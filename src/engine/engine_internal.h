@@ -77,6 +77,13 @@ typedef struct ArErrand
 	int64		retry_at_us;	/* monotonic; 0: at once */
 } ArErrand;
 
+/* A look that takes long is taken seldom. */
+typedef struct ArLeisure
+{
+	bool		wanted;			/* there may be something to see, and it is too soon to look */
+	int64		not_before_us;
+} ArLeisure;
+
 struct ArEngine
 {
 	MemoryContext context;		/* lives as long as the engine */
@@ -86,8 +93,8 @@ struct ArEngine
 	bool		gone;			/* the extension has vanished */
 	bool		look_for_work;	/* something may be due to be sent */
 	bool		look_at_everything; /* and to be asked: not only room has been made */
-	bool		let_go_wanted;	/* somebody's turn may have come, and it is too soon to see */
-	int64		let_go_at_us;	/* when it is not */
+	ArLeisure	dependents;		/* seeing who has all that it depends on */
+	ArLeisure	keys;			/* seeing whose turn has come with its ordering key */
 	bool		one_by_one;		/* a batch failed: record each result on its own */
 	bool		nothing_due;
 	ArTransport *transport;

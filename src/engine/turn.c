@@ -125,7 +125,7 @@ plan_ahead(ArEngine *engine)
 {
 	ArAgenda	agenda;
 	int64		next = -1;
-	int64		candidates[4];
+	int64		candidates[5];
 	int64		now = ar_monotonic_us();
 
 	/* Others may come after what has expired, or need it. */
@@ -135,7 +135,8 @@ plan_ahead(ArEngine *engine)
 	candidates[0] = agenda.send_in_us;
 	candidates[1] = agenda.ask_in_us;
 	candidates[2] = agenda.expire_in_us;
-	candidates[3] = engine->let_go_wanted ? Max(engine->let_go_at_us - now, 1) : -1;
+	candidates[3] = engine->dependents.wanted ? Max(engine->dependents.not_before_us - now, 1) : -1;
+	candidates[4] = engine->keys.wanted ? Max(engine->keys.not_before_us - now, 1) : -1;
 	for (int i = 0; i < lengthof(candidates); i++)
 	{
 		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
@@ -143,7 +144,7 @@ plan_ahead(ArEngine *engine)
 	}
 	if (engine->recovery_left)
 		next = 0;
-	engine->nothing_due = next != 0 && !engine->let_go_wanted;
+	engine->nothing_due = next != 0 && !engine->dependents.wanted && !engine->keys.wanted;
 	/* What is due and was not to be had is locked, or waits for room: results make room. */
 	if (next == 0)
 		next = ar_engine_is_idle(engine) && engine->skipped_count == 0 ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
@@ -180,26 +181,19 @@ ar_engine_look_soon(ArEngine *engine)
 		engine->look_at_us = soon;
 }
 
-/*
- * Whose turn has come.  The more there is that depends on others, the longer it
- * takes to see, so that is looked for the less often: a tenth of the time at
- * most.  Before the keys, for what is withdrawn may be what others come after.
- */
+/* The more there is that waits, the longer it takes to see whose turn has come: a tenth of the time at most. */
 static void
-let_go(ArEngine *engine)
+look_at_leisure(ArLeisure *leisure, void (*look) (void))
 {
 	int64		start = ar_monotonic_us();
+	int64		end;
 
-	engine->let_go_wanted = start < engine->let_go_at_us;
-	if (!engine->let_go_wanted)
-	{
-		int64		end;
-
-		ar_store_let_dependents_go();
-		end = ar_monotonic_us();
-		engine->let_go_at_us = end + 9 * (end - start);
-	}
-	ar_store_let_keys_go();
+	leisure->wanted = start < leisure->not_before_us;
+	if (leisure->wanted)
+		return;
+	look();
+	end = ar_monotonic_us();
+	leisure->not_before_us = end + 9 * (end - start);
 }
 
 /* Everything of one turn that needs the database, in the open transaction. */
@@ -231,7 +225,9 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (asking)
 	{
 		ar_store_apply_inbox();
-		let_go(engine);
+		/* In this order: what is withdrawn may be what others come after. */
+		look_at_leisure(&engine->dependents, ar_store_let_dependents_go);
+		look_at_leisure(&engine->keys, ar_store_let_keys_go);
 	}
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
