@@ -243,6 +243,38 @@ choose_when_visible(const ArQuestion *q, ArAnswer *answer)
 		answer->pause_us = q->inconclusives >= WATCHED_AT_MOST ? -1 : q->pause_us;
 }
 
+/* The provider has not decided yet, as far as can be seen. */
+static void
+choose_undecided(const ArErrand *errand, ArAnswer *answer)
+{
+	answer->step = errand->question->overdue ? AR_STEP_OVERDUE : AR_STEP_PENDING;
+	answer->pause_us = pause_before_asking_again(errand);
+}
+
+/* What follows from the result. */
+static void
+choose_step(const ArErrand *errand, bool canary_found, ArAnswer *answer)
+{
+	switch (errand->question->kind)
+	{
+		case AR_ASK_WHAT_HAPPENED:
+			choose_what_happened(errand, canary_found, answer);
+			break;
+		case AR_ASK_BEFORE_SEND:
+			choose_before_send(errand, answer);
+			break;
+		case AR_ASK_FOR_VERDICT:
+			choose_undecided(errand, answer);
+			break;
+		case AR_ASK_WHEN_VISIBLE:
+			choose_when_visible(errand->question, answer);
+			break;
+		case AR_ASK_FOR_DUPLICATES:
+			choose_for_duplicates(errand, answer);
+			break;
+	}
+}
+
 static void
 describe_findings(StringInfo json, const ArErrand *errand, const ArFindings *seen, const ArLookupFacts *facts, const ArAnswer *answer)
 {
@@ -333,21 +365,7 @@ describe_lookup(const ArErrand *errand, ArAnswer *answer)
 	answer->matches = facts.matches + facts.candidates;
 	answer->pages = seen.pages;
 	answer->objects = seen.objects;
-	switch (q->kind)
-	{
-		case AR_ASK_BEFORE_SEND:
-			choose_before_send(errand, answer);
-			break;
-		case AR_ASK_WHEN_VISIBLE:
-			choose_when_visible(q, answer);
-			break;
-		case AR_ASK_FOR_DUPLICATES:
-			choose_for_duplicates(errand, answer);
-			break;
-		default:
-			choose_what_happened(errand, facts.canary_found, answer);
-			break;
-	}
+	choose_step(errand, facts.canary_found, answer);
 	note_before(q, &seen, answer);
 	answer->canary_missing = facts.canary_asked && !facts.canary_found && whole_answer(&errand->inquiry->canary_now);
 	if (answer->step == AR_STEP_FOUND || answer->step == AR_STEP_SEEN)
@@ -392,7 +410,7 @@ describe_poll(const ArErrand *errand, ArAnswer *answer)
 	else if (state != NULL && is_listed(state, r->rejected, r->rejected_count))
 		answer->step = AR_STEP_REJECTED;
 	else
-		answer->step = q->overdue ? AR_STEP_OVERDUE : AR_STEP_PENDING;
+		choose_undecided(errand, answer);
 	if (answer->step == AR_STEP_ACCEPTED || answer->step == AR_STEP_REJECTED)
 	{
 		answer->result = AR_LOOKUP_FOUND;
@@ -402,7 +420,6 @@ describe_poll(const ArErrand *errand, ArAnswer *answer)
 		answer->reason = state != NULL ? "the provider has not decided yet" : "no state could be read";
 	if (answer->step == AR_STEP_ACCEPTED && r->artifact_path != NULL)
 		answer->artifact_id = ar_answer_id(ar_answer_value(x->body, x->body_len, r->artifact_path));
-	answer->pause_us = pause_before_asking_again(errand);
 	initStringInfo(&json);
 	appendStringInfoString(&json, "{\"poll\": {\"reason\": ");
 	escape_json(&json, answer->reason);
@@ -415,38 +432,19 @@ describe_poll(const ArErrand *errand, ArAnswer *answer)
 	answer->evidence = json.data;
 }
 
-/* What cannot be stored as it is proves nothing. */
+/* What cannot be read or stored proves nothing. Reads nothing. */
 void
 ar_ask_degrade_answer(const ArErrand *errand, ArAnswer *answer)
 {
 	const ArQuestion *q = errand->question;
-	int			http_status = answer->http_status;
 
 	memset(answer, 0, sizeof(*answer));
 	answer->result = AR_LOOKUP_INCONCLUSIVE;
 	answer->reason = "the answer could not be stored";
-	answer->http_status = http_status;
+	answer->http_status = errand->exchange ? errand->exchange->facts.http_status : 0;
 	answer->evidence = psprintf("{\"%s\": {\"result\": \"inconclusive\", \"reason\": \"%s\"}}",
 								q->kind == AR_ASK_FOR_VERDICT ? "poll" : "lookup", answer->reason);
-	switch (q->kind)
-	{
-		case AR_ASK_WHAT_HAPPENED:
-			choose_after_inconclusive(errand, answer);
-			break;
-		case AR_ASK_BEFORE_SEND:
-			choose_before_send(errand, answer);
-			break;
-		case AR_ASK_FOR_VERDICT:
-			answer->step = q->overdue ? AR_STEP_OVERDUE : AR_STEP_PENDING;
-			answer->pause_us = pause_before_asking_again(errand);
-			break;
-		case AR_ASK_WHEN_VISIBLE:
-			choose_when_visible(q, answer);
-			break;
-		case AR_ASK_FOR_DUPLICATES:
-			choose_for_duplicates(errand, answer);
-			break;
-	}
+	choose_step(errand, false, answer);
 }
 
 /* What an answer proves and what follows.  Palloc'ed in the current context; needs a transaction. */

@@ -117,6 +117,16 @@ read_poll_url(const ArDispatch *d, const ArExchange *x)
 	return pstrdup(url);
 }
 
+/* What is known of the end of every attempt. */
+static void
+start_end(const ArErrand *errand, ArAttemptEnd *end)
+{
+	memset(end, 0, sizeof(*end));
+	end->action_id = errand->dispatch->action_id;
+	end->dispatch_id = errand->dispatch->dispatch_id;
+	end->http_status = errand->exchange ? errand->exchange->facts.http_status : 0;
+}
+
 /*
  * Of an action there is one attempt at a time: proven not to have happened, it
  * is queued again.  But before a resend there were others, and they are no
@@ -353,12 +363,9 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 	bool		said_all = false;
 	const char *answer_name = NULL;
 
-	memset(end, 0, sizeof(*end));
-	end->action_id = d->action_id;
-	end->dispatch_id = d->dispatch_id;
+	start_end(errand, end);
 	if (x != NULL)
 	{
-		end->http_status = x->facts.http_status;
 		end->body = x->body;
 		end->body_len = x->body_len;
 	}
@@ -388,15 +395,12 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 		end->ask_in_us = Max(end->ask_in_us, end->due_in_us);
 }
 
-/* What could not be stored as it is becomes an unknown outcome: that is true, and safe. */
+/* What could not be read or stored becomes an unknown outcome: that is true, and safe. Reads nothing; may not ereport. */
 void
 ar_send_degrade_end(const ArErrand *errand, ArAttemptEnd *end)
 {
+	start_end(errand, end);
 	finish(errand, end, AR_EVENT_ANSWER_LOST, AR_OUTCOME_UNKNOWN);
 	end->evidence = "{\"transfer\": {\"proves\": \"unknown\", \"reason\": \"the result could not be stored\"}}";
-	end->artifact_id = NULL;
-	end->poll_url = NULL;
-	end->body_len = 0;
-	end->pause_provider = false;
 	plan_question(errand->dispatch, false, end);
 }

@@ -58,18 +58,33 @@ postpone(ArErrand *errand, int64 pause_us)
 	errand->retry_at_us = ar_monotonic_us() + pause_us;
 }
 
+/* Its result has failed alone so often that it is not even looked at any more. */
+static bool
+cannot_be_stored(const ArErrand *errand)
+{
+	return errand->record_failures >= STORE_ATTEMPTS;
+}
+
 /* The ends of the given writes, as they are to be stored now. Needs a transaction. */
 static ArAttemptEnd *
 describe_ends(ArErrand **errands, int count)
 {
 	ArAttemptEnd *ends = palloc(sizeof(ArAttemptEnd) * Max(count, 1));
+	ArErrand  **readable = palloc(sizeof(ArErrand *) * Max(count, 1));
+	int			readable_count = 0;
 
-	ar_send_judge(errands, count);
 	for (int i = 0; i < count; i++)
 	{
-		ar_send_describe_end(errands[i], &ends[i]);
-		if (errands[i]->record_failures >= STORE_ATTEMPTS)
+		if (!cannot_be_stored(errands[i]))
+			readable[readable_count++] = errands[i];
+	}
+	ar_send_judge(readable, readable_count);
+	for (int i = 0; i < count; i++)
+	{
+		if (cannot_be_stored(errands[i]))
 			ar_send_degrade_end(errands[i], &ends[i]);
+		else
+			ar_send_describe_end(errands[i], &ends[i]);
 	}
 	return ends;
 }
@@ -80,12 +95,18 @@ record_answer(ArErrand *errand)
 {
 	ArAnswer	answer;
 
-	ar_ask_read(errand);
-	if (errand->goes_on)
-		return false;
-	ar_ask_describe_answer(errand, &answer);
-	if (errand->record_failures >= STORE_ATTEMPTS)
+	if (cannot_be_stored(errand))
+	{
+		errand->goes_on = false;
 		ar_ask_degrade_answer(errand, &answer);
+	}
+	else
+	{
+		ar_ask_read(errand);
+		if (errand->goes_on)
+			return false;
+		ar_ask_describe_answer(errand, &answer);
+	}
 	return ar_store_record_answer(errand->question, &answer);
 }
 
