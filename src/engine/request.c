@@ -8,13 +8,19 @@
 
 #define CREDENTIAL_PLACE "{credential}"
 
-/* The value with the credential in its place; palloc'ed, to be wiped. */
+/*
+ * The value with the credential in its place; palloc'ed, to be wiped.  Of its
+ * size from the start: a buffer that grows leaves a piece of it behind.
+ */
 static char *
 with_credential(const char *value, const char *credential)
 {
 	const char *place = strstr(value, CREDENTIAL_PLACE);
+	size_t		size = strlen(value) - strlen(CREDENTIAL_PLACE) + strlen(credential) + 1;
+	char	   *filled = palloc(size);
 
-	return psprintf("%.*s%s%s", (int) (place - value), value, credential, place + strlen(CREDENTIAL_PLACE));
+	snprintf(filled, size, "%.*s%s%s", (int) (place - value), value, credential, place + strlen(CREDENTIAL_PLACE));
+	return filled;
 }
 
 static bool

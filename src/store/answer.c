@@ -47,7 +47,7 @@ static ArStatement refused_statement = {
 	2, {UUIDOID, TEXTOID}
 };
 
-/* Absence settles only attempts whose gate, by the window of this rule, was open when the question was asked. */
+/* Only where every gate was open when the question was asked: the judgement has seen to it. */
 static ArStatement absent_statement = {
 	"UPDATE reconcile.attempt t SET version = t.version + 1, event = 'absent', state = 'safe_to_retry', standing = 'failed/pending',"
 	" evidence = $2::jsonb WHERE t.action_id = $1 AND t.state = 'outcome_unknown'",
@@ -186,7 +186,6 @@ settle_attempts(const ArQuestion *question, const ArAnswer *answer)
 			ar_statement_run(&refused_statement, values, NULL);
 			break;
 		case AR_STEP_ABSENT:
-			/* The judgement has seen to it that every gate was open. */
 			ar_statement_run(&absent_statement, values, NULL);
 			break;
 		default:
