@@ -9,17 +9,10 @@ SELECT pg_temp.define('guards');
 INSERT INTO reconcile.action (action_id, operation, payload) VALUES (pg_temp.id(1), 'guards', '{"n": 1}');
 SELECT pg_temp.stage_action(pg_temp.id(2), 'guards', 'outcome_unknown');
 SELECT pg_temp.stage_attempt(pg_temp.id(102), pg_temp.id(2), 1, 'outcome_unknown');
-CREATE ROLE regress_reconcile_owner;
-GRANT USAGE ON SCHEMA reconcile TO regress_reconcile_owner;
-ALTER TABLE reconcile.action OWNER TO regress_reconcile_owner;
-ALTER TABLE reconcile.attempt OWNER TO regress_reconcile_owner;
-ALTER TABLE reconcile.history OWNER TO regress_reconcile_owner;
-ALTER TABLE reconcile.history_default OWNER TO regress_reconcile_owner;
 SELECT tableoid::regclass AS monthly FROM reconcile.history WHERE action_id = pg_temp.id(1) \gset
-ALTER TABLE :monthly OWNER TO regress_reconcile_owner;
 
 CREATE TEMP TABLE attack (n int GENERATED ALWAYS AS IDENTITY, what text, statement text);
-GRANT SELECT ON attack TO regress_reconcile_owner;
+GRANT SELECT ON attack TO reconcile_owner;
 INSERT INTO attack (what, statement) VALUES
 	('an illegal step', $$UPDATE reconcile.action SET version = 2, event = 'replace', state = 'planned' WHERE action_id = pg_temp.id(1)$$),
 	('a step of the engine', $$UPDATE reconcile.action SET version = 2, event = 'claim', state = 'submitted', queued = false, evidence = '{"dispatch": 1}' WHERE action_id = pg_temp.id(1)$$),
@@ -60,8 +53,8 @@ SELECT what, pg_temp.refusal(statement) FROM attack ORDER BY n;
 
 -- The same as the owner of the tables, who is no superuser, and with triggers of replication only.
 CREATE TEMP TABLE refused AS SELECT n, what, (SELECT string_agg(r, E'\n') FROM pg_temp.refusal(statement) r) AS by_superuser FROM attack;
-GRANT SELECT ON refused TO regress_reconcile_owner;
-SET ROLE regress_reconcile_owner;
+GRANT SELECT ON refused TO reconcile_owner;
+SET ROLE reconcile_owner;
 SELECT count(*) FILTER (WHERE now_refused = by_superuser) AS same, count(*) AS attacks,
 	array_agg(what || ': ' || now_refused) FILTER (WHERE now_refused IS DISTINCT FROM by_superuser) AS other
 FROM (SELECT what, by_superuser, (SELECT string_agg(r, E'\n') FROM pg_temp.refusal(statement) r) AS now_refused

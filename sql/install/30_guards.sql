@@ -2,8 +2,8 @@
 -- All ENABLE ALWAYS, so that session_replication_role cannot switch them off.
 
 CREATE FUNCTION reconcile.may_see(submitter name) RETURNS boolean
-	LANGUAGE sql STABLE STRICT PARALLEL SAFE AS
-	$$ SELECT submitter OPERATOR(pg_catalog.=) session_user OR pg_catalog.pg_has_role(session_user, 'reconcile_reader', 'MEMBER') $$;
+	LANGUAGE sql STABLE STRICT PARALLEL SAFE
+	RETURN submitter = session_user OR pg_has_role(session_user, 'reconcile_reader', 'MEMBER');
 COMMENT ON FUNCTION reconcile.may_see(name) IS 'A submitter sees its own actions; readers, operators and admins see all.';
 
 CREATE FUNCTION reconcile.installation_prefix() RETURNS text

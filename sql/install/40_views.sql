@@ -11,8 +11,8 @@ COMMENT ON VIEW reconcile.transition_rule IS
 	'Every legal step: of what, from which state, by which event, to which state, with which evidence, by whom.';
 
 CREATE FUNCTION reconcile.advice(state reconcile.state) RETURNS text
-	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-	SELECT CASE state
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+	RETURN CASE state
 		WHEN 'planned' THEN 'queued: do not repeat, follow this action'
 		WHEN 'submitted' THEN 'being sent: do not repeat, follow this action'
 		WHEN 'outcome_unknown' THEN 'not known yet: do not repeat, the provider is asked when its answer can be trusted'
@@ -25,7 +25,7 @@ CREATE FUNCTION reconcile.advice(state reconcile.state) RETURNS text
 		WHEN 'cancelled' THEN 'withdrawn before anything was sent'
 		WHEN 'expired' THEN 'its time passed before anything was sent'
 		WHEN 'abandoned' THEN 'given up after proof that it did not happen'
-	END $$;
+	END;
 COMMENT ON FUNCTION reconcile.advice(reconcile.state) IS 'What a caller, human or model, may do about an action in this state.';
 
 CREATE VIEW reconcile.action_status WITH (security_barrier) AS

@@ -1,13 +1,49 @@
--- Who may do what. Nothing to PUBLIC; four roles, granted like pg_monitor.
+-- Who owns what, and who may do what. Nothing to PUBLIC; four roles, granted like pg_monitor, and an owner that nobody is.
+
+-- Two databases at a time may get the extension: the second one waits here, and finds the roles.
+LOCK TABLE pg_catalog.pg_authid IN SHARE ROW EXCLUSIVE MODE;
 
 DO $$
 DECLARE
 	role text;
 BEGIN
-	FOREACH role IN ARRAY ARRAY['reconcile_reader', 'reconcile_submitter', 'reconcile_operator', 'reconcile_admin'] LOOP
+	FOREACH role IN ARRAY ARRAY['reconcile_owner', 'reconcile_reader', 'reconcile_submitter', 'reconcile_operator', 'reconcile_admin'] LOOP
 		IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role) THEN
 			EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', role);
 		END IF;
+	END LOOP;
+	IF EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'reconcile_owner'
+			AND (rolsuper OR rolcanlogin OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)) THEN
+		RAISE EXCEPTION 'role "reconcile_owner" can log in, or has a power of its own'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+			HINT = 'ALTER ROLE reconcile_owner NOLOGIN NOSUPERUSER NOCREATEROLE NOCREATEDB NOREPLICATION NOBYPASSRLS, or rename it.';
+	END IF;
+	IF EXISTS (SELECT FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid IN (m.roleid, m.member) WHERE r.rolname = 'reconcile_owner') THEN
+		RAISE EXCEPTION 'role "reconcile_owner" has members, or is a member of another role'
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+			HINT = 'Whoever is a member could change what happened: revoke the memberships (they are in pg_auth_members), or rename the role.';
+	END IF;
+END $$;
+
+-- Functions that run with their owner's rights, and the engine, have those of a role that cannot log in, has no members and
+-- no power over the rest of the database. The schema stays with who installs, for a dump names its owner before there is a role.
+-- A new object needs nothing: everything that the scripts before this one make is found here, and what
+-- reconcile_owner makes later is its own. This stands before the grants, since a dump compares these with what they were first.
+GRANT USAGE, CREATE ON SCHEMA reconcile TO reconcile_owner;
+DO $$
+DECLARE
+	kind text;
+	member text;
+BEGIN
+	FOR kind, member IN SELECT CASE WHEN o.type IN ('function', 'procedure', 'aggregate') THEN 'routine' ELSE o.type END, o.identity
+		FROM pg_catalog.pg_depend d
+		JOIN pg_catalog.pg_extension e ON d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid,
+			LATERAL pg_catalog.pg_identify_object(d.classid, d.objid, d.objsubid) o
+		WHERE e.extname = 'action_reconcile' AND d.deptype = 'e' AND d.classid <> 'pg_catalog.pg_cast'::pg_catalog.regclass
+			-- The sequence of an identity column goes with its table.
+			AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.objsubid = 0 AND i.deptype = 'i')
+	LOOP
+		EXECUTE pg_catalog.format('ALTER %s %s OWNER TO reconcile_owner', kind, member);
 	END LOOP;
 END $$;
 

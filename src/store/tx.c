@@ -6,12 +6,11 @@
 
 #include <signal.h>
 
+#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
-#include "access/genam.h"
-#include "access/table.h"
-#include "access/htup_details.h"
 #include "commands/extension.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
@@ -19,10 +18,10 @@
 #include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "tcop/pquery.h"
-#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 
@@ -39,29 +38,26 @@ static bool in_call_mode = false;
 static bool tx_open = false;
 static bool commit_locally = false;
 static Oid	extension_oid = InvalidOid;
-static Oid	extension_owner = InvalidOid;
+static Oid	table_owner = InvalidOid;
 static Oid	saved_user;
 static int	saved_context;
 static MemoryContext caller_context;
 
 volatile sig_atomic_t ar_tx_in_commit = false;
 
+/* The role that the extension's tables belong to: the one that the engine works as. */
 static Oid
-owner_of_extension(Oid extension)
+owner_of_tables(void)
 {
-	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	Oid			table = get_relname_relid(engine_tables[0], get_namespace_oid(SCHEMA_NAME, true));
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
 	Oid			owner = InvalidOid;
 
-	ScanKeyInit(&key, Anum_pg_extension_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(extension));
-	scan = systable_beginscan(catalog, ExtensionOidIndexId, true, NULL, 1, &key);
-	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
-		owner = ((Form_pg_extension) GETSTRUCT(tuple))->extowner;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
+	{
+		owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+		ReleaseSysCache(tuple);
+	}
 	return owner;
 }
 
@@ -102,8 +98,8 @@ find_extension(void)
 	extension_oid = get_extension_oid(EXTENSION_NAME, true);
 	if (!OidIsValid(extension_oid))
 		return false;
-	extension_owner = owner_of_extension(extension_oid);
-	return OidIsValid(extension_owner);
+	table_owner = owner_of_tables();
+	return OidIsValid(table_owner);
 }
 
 /*
@@ -198,7 +194,7 @@ ar_tx_begin(void)
 	MemoryContextSwitchTo(caller_context);
 	tx_open = true;
 	GetUserIdAndSecContext(&saved_user, &saved_context);
-	SetUserIdAndSecContext(extension_owner, saved_context | SECURITY_LOCAL_USERID_CHANGE);
+	SetUserIdAndSecContext(table_owner, saved_context | SECURITY_LOCAL_USERID_CHANGE);
 	pin_transaction();
 	/* SPI wants one to stand on; each statement still takes its own. */
 	if (!in_call_mode)

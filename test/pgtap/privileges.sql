@@ -20,8 +20,8 @@ SELECT is_empty($$SELECT attrelid::regclass, attname FROM pg_attribute JOIN pg_c
 	AND EXISTS (SELECT FROM aclexplode(attacl) WHERE grantee = 0)$$, 'no column is for PUBLIC');
 SELECT is_empty($$SELECT nspname FROM pg_namespace WHERE nspname = 'reconcile' AND (nspacl IS NULL OR EXISTS (SELECT FROM aclexplode(nspacl) WHERE grantee = 0))$$,
 	'the schema is not for PUBLIC');
-SELECT is_empty($$SELECT grantee::regrole FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'reconcile' AND privilege_type = 'CREATE' AND grantee <> nspowner$$,
-	'nobody creates objects in it');
+SELECT is_empty($$SELECT grantee::regrole FROM pg_namespace, aclexplode(nspacl) WHERE nspname = 'reconcile' AND privilege_type = 'CREATE' AND grantee NOT IN (nspowner, 'reconcile_owner'::regrole)$$,
+	'nobody creates objects in it, but the owner of the rest');
 SELECT set_eq($$SELECT attname::text FROM pg_attribute, aclexplode(attacl) WHERE attrelid = 'reconcile.action'::regclass AND grantee = 'reconcile_submitter'::regrole
 	AND privilege_type = 'INSERT'$$, ARRAY['action_id', 'operation', 'payload', 'intent_key', 'client_reference', 'deliberate_repeat', 'not_before', 'not_after',
 	'priority', 'ordering_key', 'after_failure', 'depends_on'],
