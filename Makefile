@@ -24,7 +24,7 @@ MODULE_big = action_reconcile
 LAYERS = core types profile store transport engine worker api
 OBJS = src/action_reconcile.o src/settings.o $(patsubst %.c,%.o,$(sort $(wildcard $(addsuffix /*.c,$(addprefix src/,$(LAYERS))))))
 
-PG_CPPFLAGS = -Isrc $(shell curl-config --cflags)
+PG_CPPFLAGS = -Isrc -DAR_SQL_VERSION='"$(EXTVERSION)"' $(shell curl-config --cflags)
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers -Wno-cast-function-type -Wno-declaration-after-statement
 SHLIB_LINK = -lcurl -Wl,--version-script=$(srcdir)/src/exports.map
 ifdef FAULT_POINTS
@@ -32,8 +32,9 @@ PG_CPPFLAGS += -DAR_FAULT_POINTS
 endif
 
 INSTALL_SQL = $(EXTENSION)--$(EXTVERSION).sql
-DATA_built = $(INSTALL_SQL)
-EXTRA_CLEAN = $(INSTALL_SQL)
+UPGRADE_SQL = $(EXTENSION)--0.1--$(EXTVERSION).sql
+DATA_built = $(INSTALL_SQL) $(UPGRADE_SQL)
+EXTRA_CLEAN = $(DATA_built)
 
 REGRESS = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=action_reconcile
@@ -42,7 +43,7 @@ override with_llvm := no
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-$(OBJS): $(wildcard src/*.h src/*/*.h)
+$(OBJS): $(wildcard src/*.h src/*/*.h) $(EXTENSION).control
 
 # The catalogue of profiles stands behind the tables that it fills. Dollar quotes take JSON as it is; what the server would
 # replace in a script, or what would end the quotes, is refused.
@@ -54,6 +55,10 @@ $(INSTALL_SQL): $(INSTALL_PARTS) $(PROFILES)
 	for profile in $(PROFILES); do \
 		printf 'INSERT INTO reconcile.profile_catalog (document) VALUES ($$profile$$\n' && cat $$profile && printf '$$profile$$);\n' || exit 1; \
 	done; } > $@.tmp && mv $@.tmp $@
+
+# What is said there for new databases is said again for old ones, in a form that may be repeated.
+$(UPGRADE_SQL): $(wildcard sql/upgrade/*) $(INSTALL_SQL)
+	@perl sql/upgrade/generate.pl $(EXTVERSION) sql/upgrade/0.1--0.2.sql $(INSTALL_SQL) > $@.tmp && mv $@.tmp $@
 
 .PHONY: run-demo run-test
 run-demo: all

@@ -1,8 +1,10 @@
 -- action_reconcile: installation script, joined from sql/install/*.sql
 \echo Use "CREATE EXTENSION action_reconcile" to load this file. \quit
 
+-- Only when the extension is created.
 SET LOCAL search_path TO pg_catalog, pg_temp;
 
+-- Only when the extension is created.
 DO $$
 BEGIN
 	-- Whoever owns the schema could put functions of its own beside ours.

@@ -80,7 +80,7 @@ GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, recon
 	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.capabilities(reconcile.operation), reconcile.missing_for(reconcile.tier, reconcile.operation),
 	reconcile.query_surface(reconcile.operation), reconcile.on_lost_answer(reconcile.operation) TO reconcile_reader;
-GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.verify_history(uuid), reconcile.fold_violation(),
+GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.library_version(), reconcile.verify_history(uuid), reconcile.fold_violation(),
 	reconcile.history_hash(uuid, integer, timestamptz, integer, text, reconcile.state, reconcile.state, reconcile.standing, jsonb, text, bytea)
 	TO reconcile_reader;
 

@@ -19,6 +19,7 @@
 #include "store/arming.h"
 #include "store/clock.h"
 #include "store/engine_lock.h"
+#include "store/extension.h"
 #include "store/status.h"
 #include "worker/wake.h"
 
@@ -41,6 +42,7 @@ ar_arm(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("a reason is required to arm a database"),
 				 errhint("Say why this database, and not a copy of it, is the one that acts.")));
+	ar_extension_require();
 	ar_arming_arm(reason);
 	ar_wake_at_commit();
 	PG_RETURN_VOID();
@@ -65,7 +67,9 @@ ar_engine_state(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	problem = ar_arming_state();
+	problem = ar_extension_problem();
+	if (problem == NULL)
+		problem = ar_arming_state();
 	values[0] = Int32GetDatum(worker);
 	nulls[0] = worker == 0;
 	values[1] = Int32GetDatum(holder);

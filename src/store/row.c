@@ -56,7 +56,10 @@ ar_row_column(const ArRow *row, const char *name)
 			return i;
 		}
 	}
-	elog(ERROR, "there is no column \"%s\"", name);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_COLUMN),
+			 errmsg("there is no column \"%s\"", name),
+			 errhint("If the extension in this database is older than the library, run ALTER EXTENSION action_reconcile UPDATE.")));
 	return -1;
 }
 

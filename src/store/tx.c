@@ -11,7 +11,6 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
-#include "commands/extension.h"
 #include "executor/spi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -24,8 +23,8 @@
 #include "utils/syscache.h"
 
 #include "compat.h"
+#include "store/extension.h"
 
-#define EXTENSION_NAME	"action_reconcile"
 #define SCHEMA_NAME		"reconcile"
 
 /* Tables an engine statement may touch, in the order in which they are locked. */
@@ -37,7 +36,7 @@ static const char *const engine_tables[] = {
 static bool in_call_mode = false;
 static bool tx_open = false;
 static bool commit_locally = false;
-static Oid	extension_oid = InvalidOid;
+static ArExtension extension;
 static Oid	table_owner = InvalidOid;
 static Oid	saved_user;
 static int	saved_context;
@@ -92,11 +91,18 @@ pin_session(void)
 		SetConfigOption(pinned_settings[i].name, pinned_settings[i].value, PGC_SUSET, PGC_S_OVERRIDE);
 }
 
+/* False if there is none, or one that this library does not know; said once per engine. */
 static bool
 find_extension(void)
 {
-	extension_oid = get_extension_oid(EXTENSION_NAME, true);
-	if (!OidIsValid(extension_oid))
+	const char *problem = ar_extension_problem();
+
+	if (problem != NULL)
+		ereport(in_call_mode ? ERROR : LOG,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the engine does not work: %s", problem),
+				 errdetail("Nothing is sent or asked; actions can be recorded and confirmed.")));
+	if (problem != NULL || !ar_extension_find(&extension))
 		return false;
 	table_owner = owner_of_tables();
 	return OidIsValid(table_owner);
@@ -143,7 +149,7 @@ lock_tables(void)
 	LOCKTAG		tag;
 
 	/* DROP EXTENSION takes this one first: so neither can hold what the other wants. */
-	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension_oid, 0);
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, ExtensionRelationId, extension.oid, 0);
 	if (LockAcquire(&tag, AccessShareLock, false, true) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
 
@@ -182,6 +188,8 @@ pin_transaction(void)
 ArTxBegin
 ar_tx_begin(void)
 {
+	ArExtension now;
+
 	Assert(!tx_open);
 	caller_context = CurrentMemoryContext;
 	if (!in_call_mode)
@@ -199,7 +207,7 @@ ar_tx_begin(void)
 	/* SPI wants one to stand on; each statement still takes its own. */
 	if (!in_call_mode)
 		PushActiveSnapshot(GetTransactionSnapshot());
-	if (get_extension_oid(EXTENSION_NAME, true) != extension_oid)
+	if (!ar_extension_find(&now) || now.oid != extension.oid || !now.fits)
 	{
 		ar_tx_rollback();
 		return AR_TX_GONE;

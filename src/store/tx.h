@@ -23,7 +23,8 @@ typedef enum ArTxBegin
 
 /*
  * Once per engine, before its first transaction: remember the extension; false
- * if there is none.  In CALL mode inside a transaction, which is replaced. May ereport.
+ * if there is none, or one of a version that is not this library's, which is an
+ * error in CALL mode.  There inside a transaction, which is replaced. May ereport.
  */
 extern bool ar_tx_init(bool in_call);
 

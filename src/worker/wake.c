@@ -92,14 +92,18 @@ at_transaction_end(XactEvent event, void *argument)
 	LWLockRelease(ar_shared->lock);
 }
 
-/* An extension or a database comes or goes: the launcher and this database's worker have to look. */
+/*
+ * An extension or a database comes or goes, or an extension is updated: the
+ * launcher and this database's worker have to look.
+ */
 static void
 on_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *argument)
 {
 	if (previous_access_hook)
 		previous_access_hook(access, class_id, object_id, sub_id, argument);
-	if ((access == OAT_POST_CREATE || access == OAT_DROP) &&
-		(class_id == ExtensionRelationId || class_id == DatabaseRelationId))
+	if (((access == OAT_POST_CREATE || access == OAT_DROP) &&
+		 (class_id == ExtensionRelationId || class_id == DatabaseRelationId)) ||
+		(access == OAT_POST_ALTER && class_id == ExtensionRelationId))
 		scan_wanted = true;
 }
 

@@ -1,0 +1,30 @@
+
+-- From 0.1 to 0.2, by hand: only what happens to what is there already.
+--
+-- What goes HERE, whenever you change sql/install/:
+--
+--   a new column of an old table       ALTER TABLE reconcile.t ADD COLUMN c text NOT NULL DEFAULT '';
+--                                      In CREATE TABLE it must be the LAST one too, in the order of this file, and before the
+--                                      table's constraints; without a default, if a fresh table has none:
+--                                      ALTER TABLE reconcile.t ALTER COLUMN c DROP DEFAULT;
+--   a new, changed, dropped constraint ALTER TABLE reconcile.t DROP CONSTRAINT k; ALTER TABLE reconcile.t ADD CONSTRAINT k CHECK (...);
+--   a changed or dropped index         DROP INDEX reconcile.i;
+--   a dropped function, or one whose arguments (types, names, defaults taken away) or result changed
+--                                      DROP FUNCTION reconcile.f(uuid, text);
+--   a view whose columns changed otherwise than by new ones at its end, with what takes or returns its rows
+--                                      DROP FUNCTION reconcile.f(...); DROP VIEW reconcile.v;
+--   a dropped trigger, policy, table   DROP TRIGGER, DROP POLICY, DROP TABLE
+--   a new label of an enum             ALTER TYPE reconcile.e ADD VALUE 'x';
+--   a grant that is taken back         REVOKE ...
+--   a new operator or base type        as in sql/install/
+--   rows to be filled in               UPDATE ...
+--
+-- What does NOT go here, for it is taken from sql/install/ by itself: new tables with their indexes, new and changed functions,
+-- views, triggers, policies, comments, grants, the registration for dumps, new enums, new indexes, profiles.
+--
+-- The statements run in this order: this part, what is taken from sql/install/, and the part below AFTER THE FUNCTIONS.
+-- "ci/check-upgrade" tells what was forgotten.
+
+
+-- AFTER THE FUNCTIONS: what needs functions or tables that are new.
+
