@@ -303,6 +303,10 @@ COMMENT ON COLUMN reconcile.clock.wall_at IS
 	'The latest reading of the wall clock so far. While that stands behind it, no idempotency key counts as alive; if it was wrong, a superuser can set it right.';
 COMMENT ON COLUMN reconcile.clock.lifetime IS 'The postmaster lifetime in which monotonic_us was read; another one resumes from elapsed_us.';
 
+CREATE SEQUENCE reconcile.claim_count MINVALUE 0 START 0;
+COMMENT ON SEQUENCE reconcile.claim_count IS
+	'How often the engine has claimed. The token file knows it too: a database that has counted less than its token file has been rolled back. A sequence, since it counts in place and whatever becomes of the transaction.';
+
 CREATE TABLE reconcile.arming (
 	only_row boolean PRIMARY KEY DEFAULT true,
 	token text NOT NULL,

@@ -110,6 +110,7 @@ struct ArEngine
 	int			skipped_count;
 	int64		skipped_until_us;
 	int64		epoch;
+	int64		position;		/* of the last claim that has committed */
 	bool		recovery_left;	/* something of an earlier epoch could not be recovered yet */
 	const char *disarmed_because;	/* in context; NULL: armed */
 	int			unchecked;		/* started writes that have not met the last-instant check */

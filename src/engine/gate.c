@@ -99,7 +99,11 @@ ar_gate_after_call(void *owner)
 	engine->checked_count = 0;
 }
 
-/* Is there a transaction in which writes may be checked? Also that the token file still stands. */
+/*
+ * Is there a transaction in which writes may be checked?  Also that the token
+ * file still stands, and tells what is about to leave: so a data directory
+ * that is put back to before that is noticed.
+ */
 static bool
 open_check(ArEngine *engine)
 {
@@ -109,8 +113,12 @@ open_check(ArEngine *engine)
 	if (!ar_engine_begin(engine))
 		return false;
 	problem = ar_arming_problem(&epoch);
+	if (problem == NULL)
+		problem = ar_arming_mark(engine->position);
 	if (problem != NULL || epoch != engine->epoch)
 	{
+		if (problem != NULL)
+			ereport(LOG, (errmsg("nothing is let go: %s", problem)));
 		ar_tx_commit();
 		return false;
 	}

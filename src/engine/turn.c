@@ -164,6 +164,7 @@ typedef struct Work
 	ArQuestion **questions;
 	int			question_count;
 	int64		new_epoch;
+	int64		position;		/* of this claim among all; 0: nothing was claimed */
 } Work;
 
 /*
@@ -243,7 +244,10 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 		engine->look_for_work = work->dispatch_count >= (engine->claim_one ? 1 : AR_CLAIM_LIMIT);
 	}
 	if (work->dispatch_count + work->resend_count > 0)
+	{
+		work->position = ar_arming_count_claim();
 		ar_fault_point("claim_before_commit");
+	}
 }
 
 /* Only what is committed may leave. */
@@ -254,8 +258,11 @@ carry_out(ArEngine *engine, Work *work)
 		ar_record_committed(engine, work->results, work->result_count, work->done);
 	if (work->new_epoch != 0)
 		enter_epoch(engine, work->new_epoch);
-	if (work->dispatch_count + work->resend_count > 0)
+	if (work->position != 0)
+	{
+		engine->position = work->position;
 		ar_fault_point("claim_after_commit");
+	}
 	ar_send_start(engine, work->dispatches, work->dispatch_count);
 	ar_send_start(engine, work->resends, work->resend_count);
 	ar_ask_start(engine, work->questions, work->question_count);

@@ -3,9 +3,9 @@
  *		May this database send?
  *
  * The record in the table and the file on the host must name each other:
- * token, system, timeline, database, data directory.  The epoch and the WAL
- * position in the file only grow; a database that is behind its file has been
- * rolled back, and does not know what it has sent since.
+ * token, system, timeline, database, data directory.  The epoch, the number of
+ * claims and the WAL position in the file only grow; a database that is behind
+ * its file has been rolled back, and does not know what it has sent since.
  */
 #include "store/arming.h"
 
@@ -21,11 +21,13 @@
 #include "store/clock.h"
 #include "store/statement.h"
 
-/* The token of the epoch that this engine has begun. */
+/* The token of the epoch that this engine has begun, and what the file says of claims. */
 static char entered_token[AR_TOKEN_LENGTH + 1];
+static int64 marked_position = 0;
 
 static ArStatement read_statement = {
-	"SELECT token, epoch, system_identifier, timeline, database_oid::bigint FROM reconcile.arming", 0, {0}
+	"SELECT token, epoch, system_identifier, timeline, database_oid::bigint, (SELECT last_value FROM reconcile.claim_count)"
+	" FROM reconcile.arming", 0, {0}
 };
 
 static const char *
@@ -35,6 +37,7 @@ record_problem(ArArmingFile *record)
 		return "it was never armed, or is a restored copy";
 	strlcpy(record->token, ar_result_text(0, 1), sizeof(record->token));
 	record->epoch = ar_result_int64(0, 2, 0);
+	record->position = ar_result_int64(0, 6, 0);
 	if ((uint64) ar_result_int64(0, 3, 0) != GetSystemIdentifier())
 		return "it was armed in another installation";
 	if ((Oid) ar_result_int64(0, 5, 0) != MyDatabaseId)
@@ -70,8 +73,14 @@ ar_arming_problem(int64 *epoch)
 	/* The record is advanced first: it may be one ahead after a crash, never behind. */
 	if (record.epoch != file.epoch && record.epoch != file.epoch + 1)
 		return "the data directory is older than its token file: it has been rolled back";
+	if (record.position < file.position)
+		return "the data directory knows of fewer sends than its token file: it has been rolled back";
 	if (GetXLogInsertRecPtr() < file.lsn)
+	{
+		/* It will write more, and must not look whole then. */
+		(void) ar_arming_file_mark(record.token, record.position + 1);
 		return "the data directory has written less than its token file says: it has been rolled back";
+	}
 	*epoch = record.epoch;
 	return NULL;
 }
@@ -93,7 +102,8 @@ ar_arming_state(void)
 
 static ArStatement advance_statement = {
 	"UPDATE reconcile.arming SET epoch = epoch + 1"
-	" WHERE only_row IN (SELECT only_row FROM reconcile.arming FOR UPDATE SKIP LOCKED) RETURNING epoch, token",
+	" WHERE only_row IN (SELECT only_row FROM reconcile.arming FOR UPDATE SKIP LOCKED)"
+	" RETURNING epoch, token, (SELECT last_value FROM reconcile.claim_count)",
 	0, {0}
 };
 
@@ -103,7 +113,32 @@ ar_arming_advance(void)
 	if (ar_statement_run(&advance_statement, NULL, NULL) != 1)
 		return 0;
 	strlcpy(entered_token, ar_result_text(0, 2), sizeof(entered_token));
+	marked_position = ar_result_int64(0, 3, 0);
 	return ar_result_int64(0, 1, 0);
+}
+
+static ArStatement count_claim_statement = {
+	"SELECT setval('reconcile.claim_count', last_value + 1) FROM reconcile.claim_count", 0, {0}
+};
+
+int64
+ar_arming_count_claim(void)
+{
+	ar_statement_run(&count_claim_statement, NULL, NULL);
+	return ar_result_int64(0, 1, 0);
+}
+
+const char *
+ar_arming_mark(int64 position)
+{
+	const char *problem;
+
+	if (position <= marked_position)
+		return NULL;
+	problem = ar_arming_file_mark(entered_token, position);
+	if (problem == NULL)
+		marked_position = position;
+	return problem;
 }
 
 const char *
@@ -116,6 +151,7 @@ ar_arming_advance_file(int64 epoch)
 	/* what is flushed, not what is inserted: a crash must not make us look rolled back */
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);
+	file.position = marked_position;
 	return ar_arming_file_write(&file, true);
 }
 
@@ -131,7 +167,7 @@ static ArStatement arm_statement = {
 	" ON CONFLICT (only_row) DO UPDATE SET token = excluded.token, epoch = a.epoch + 1,"
 	"  system_identifier = excluded.system_identifier, timeline = excluded.timeline, database_oid = excluded.database_oid,"
 	"  armed_at = excluded.armed_at, armed_by = excluded.armed_by, reason = excluded.reason"
-	" RETURNING epoch",
+	" RETURNING epoch, (SELECT last_value FROM reconcile.claim_count)",
 	6, {TEXTOID, INT8OID, INT4OID, OIDOID, TIMESTAMPTZOID, TEXTOID}
 };
 
@@ -164,6 +200,7 @@ ar_arming_arm(const char *reason)
 	SPI_connect();
 	ar_statement_run(&arm_statement, values, NULL);
 	file.epoch = ar_result_int64(0, 1, 0);
+	file.position = ar_result_int64(0, 2, 0);
 	SPI_finish();
 	file.lsn = GetFlushRecPtr(NULL);
 	ar_arming_place(file.place);

@@ -25,6 +25,18 @@ extern const char *ar_arming_state(void);
  */
 extern int64 ar_arming_advance(void);
 
+/*
+ * Count a claim, in its transaction; returns how many there have been.  The
+ * number outlives whatever is done to actions, and is right in any backup.
+ */
+extern int64 ar_arming_count_claim(void);
+
+/*
+ * Put that number into the file: after the claim has committed, before its
+ * first byte leaves.  No transaction needed.
+ */
+extern const char *ar_arming_mark(int64 position);
+
 /* Write the epoch that was begun and the present WAL position into the file. No transaction needed. */
 extern const char *ar_arming_advance_file(int64 epoch);
 

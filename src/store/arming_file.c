@@ -24,6 +24,10 @@
 #define FILE_MAXIMUM 1024
 #define SWEEP_AFTER_SECONDS 86400
 
+/* At the end of the file and always as long, so that it can be written over. */
+#define POSITION_FORMAT "%020lld\n"
+#define POSITION_LENGTH 21
+
 static void
 file_prefix(char *prefix, size_t size)
 {
@@ -91,6 +95,7 @@ ar_arming_file_read(const char *token, ArArmingFile *file)
 	ssize_t		length;
 	uint32		high;
 	uint32		low;
+	int			fields;
 
 	file_path(token, path, sizeof(path));
 	descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -107,8 +112,11 @@ ar_arming_file_read(const char *token, ArArmingFile *file)
 	if (length < 0)
 		return psprintf("file \"%s\" cannot be read: %m", path);
 	text[length] = '\0';
-	if (sscanf(text, "token %32[0-9a-f]\nepoch " INT64_FORMAT "\nlsn %X/%X\nplace %63s\n",
-			   file->token, &file->epoch, &high, &low, file->place) != 5)
+	file->position = 0;
+	fields = sscanf(text, "token %32[0-9a-f]\nepoch " INT64_FORMAT "\nlsn %X/%X\nplace %63s\nposition " INT64_FORMAT "\n",
+					file->token, &file->epoch, &high, &low, file->place, &file->position);
+	/* the position came later than the rest */
+	if (fields < 5)
 		return psprintf("file \"%s\" is not a token file", path);
 	file->lsn = ((uint64) high << 32) | low;
 	return NULL;
@@ -125,8 +133,8 @@ ar_arming_file_write(const ArArmingFile *file, bool must_exist)
 
 	file_path(file->token, path, sizeof(path));
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
-	length = snprintf(text, sizeof(text), "token %s\nepoch " INT64_FORMAT "\nlsn %X/%X\nplace %s\n",
-					  file->token, file->epoch, LSN_FORMAT_ARGS(file->lsn), file->place);
+	length = snprintf(text, sizeof(text), "token %s\nepoch " INT64_FORMAT "\nlsn %X/%X\nplace %s\nposition " POSITION_FORMAT,
+					  file->token, file->epoch, LSN_FORMAT_ARGS(file->lsn), file->place, (long long) file->position);
 	descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (descriptor < 0)
 		return psprintf("file \"%s\" cannot be created: %m", temporary);
@@ -144,6 +152,27 @@ ar_arming_file_write(const ArArmingFile *file, bool must_exist)
 	}
 	if (durable_rename(temporary, path, LOG) != 0)
 		return psprintf("file \"%s\" cannot be put into place", path);
+	return NULL;
+}
+
+const char *
+ar_arming_file_mark(const char *token, int64 position)
+{
+	char		path[MAXPGPATH];
+	char		text[POSITION_LENGTH + 1];
+	struct stat info;
+	int			descriptor;
+	bool		written;
+
+	file_path(token, path, sizeof(path));
+	descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (descriptor < 0)
+		return errno == ENOENT ? "the token file is not on this host" : psprintf("file \"%s\" cannot be opened: %m", path);
+	snprintf(text, sizeof(text), POSITION_FORMAT, (long long) position);
+	written = fstat(descriptor, &info) == 0 && info.st_size > POSITION_LENGTH &&
+		pwrite(descriptor, text, POSITION_LENGTH, info.st_size - POSITION_LENGTH) == POSITION_LENGTH;
+	if (close(descriptor) != 0 || !written)
+		return psprintf("file \"%s\" cannot be written: %m", path);
 	return NULL;
 }
 

@@ -17,6 +17,7 @@ typedef struct ArArmingFile
 	int64		epoch;
 	XLogRecPtr	lsn;			/* the database had written this far */
 	char		place[64];		/* which data directory: device-independent mark of its control file */
+	int64		position;		/* so many claims had been let go, at least */
 } ArArmingFile;
 
 /*
@@ -27,6 +28,13 @@ extern const char *ar_arming_directory_problem(void);
 extern const char *ar_arming_file_read(const char *token, ArArmingFile *file);
 /* must_exist: what somebody has taken away stays away, for that is how a database is disarmed by hand. */
 extern const char *ar_arming_file_write(const ArArmingFile *file, bool must_exist);
+
+/*
+ * Only its position, in place and without waiting for the disk: a claim is not
+ * to wait for two commits.  After a crash of the machine it may be too low,
+ * never too high.
+ */
+extern const char *ar_arming_file_mark(const char *token, int64 position);
 
 /* Remove the files of other tokens of this database that are older than a day. */
 extern void ar_arming_file_sweep(const char *token);
