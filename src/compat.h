@@ -25,9 +25,25 @@
 /* Settings of newer servers that would end a CALL that waits. */
 #if PG_VERSION_NUM >= 170000
 #define AR_PINNED_BY_VERSION {"transaction_timeout", "0"},
+#define AR_LIMITS_OF_TRANSACTIONS "transaction_timeout",
 #else
 #define AR_PINNED_BY_VERSION
+#define AR_LIMITS_OF_TRANSACTIONS
 #endif
+
+/* Does the current user own the database? */
+#include "catalog/pg_database.h"
+#include "utils/acl.h"
+
+static inline bool
+ar_owns_database(Oid database)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(DatabaseRelationId, database, GetUserId());
+#else
+	return pg_database_ownercheck(database, GetUserId());
+#endif
+}
 
 /* What a waiting engine shows as its wait event: its name where the server can show it. */
 static inline uint32

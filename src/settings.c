@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "utils/guc.h"
+#include "utils/varlena.h"
 
 #include "settings.h"
 
@@ -16,6 +17,18 @@ int			ar_setting_drain_timeout_ms = 3000;
 char	   *ar_setting_fault_point = NULL;
 #endif
 static bool joining = false;
+
+/* A list that cannot be read must not look like an empty one, and send every worker away. */
+static bool
+check_databases(char **value, void **extra, GucSource source)
+{
+	List	   *names;
+
+	if (SplitIdentifierString(pstrdup(*value), ',', &names))
+		return true;
+	GUC_check_errdetail("List syntax is invalid.");
+	return false;
+}
 
 void
 ar_settings_init(void)
@@ -31,7 +44,7 @@ ar_settings_init(void)
 	DefineCustomStringVariable("action_reconcile.databases",
 							   "Databases that get a worker if they have the extension.",
 							   "A comma-separated list of names, or * for all.",
-							   &ar_setting_databases, "*", PGC_SIGHUP, 0, NULL, NULL, NULL);
+							   &ar_setting_databases, "*", PGC_SIGHUP, 0, check_databases, NULL, NULL);
 	DefineCustomIntVariable("action_reconcile.drain_timeout",
 							"How long a stopping engine waits for the answers to what it has sent.",
 							"What is still open then becomes outcome_unknown.",

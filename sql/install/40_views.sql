@@ -115,13 +115,14 @@ COMMENT ON COLUMN reconcile.unresolved.since IS 'When it took that step.';
 COMMENT ON COLUMN reconcile.unresolved.uncertain_since IS 'When the first attempt began whose outcome or verdict is open; NULL: none has left.';
 COMMENT ON COLUMN reconcile.unresolved.next_step IS 'What it waits for.';
 
-CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text)
+CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text,
+		OUT stalled_because text)
 	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION reconcile.engine() IS
-	'Is this database''s worker alive, who holds the engine lock, and may the engine send? Reads the token file.';
+	'Is this database''s worker alive, who holds the engine lock, may the engine send, and why does the worker send nothing although it may? Reads the token file.';
 
 CREATE VIEW reconcile.health AS
-	SELECT e.worker_pid, e.lock_holder_pid, e.armed, e.disarmed_because,
+	SELECT e.worker_pid, e.lock_holder_pid, e.armed, e.disarmed_because, e.stalled_because,
 		(SELECT count(*) FROM reconcile.action WHERE state = 'planned' AND NOT waits AND NOT held AND due_at <= now()) AS due,
 		(SELECT count(*) FROM reconcile.action WHERE state = 'submitted') AS in_flight,
 		(SELECT count(*) FROM reconcile.action WHERE state IN ('outcome_unknown', 'reconciling')) AS unknown,

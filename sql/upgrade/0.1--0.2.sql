@@ -25,6 +25,10 @@
 -- The statements run in this order: this part, what is taken from sql/install/, and the part below AFTER THE FUNCTIONS.
 -- "ci/check-upgrade" tells what was forgotten.
 
+-- engine() tells why the worker sends nothing although it may.
+DROP VIEW reconcile.health;
+DROP FUNCTION reconcile.engine();
+
 
 -- AFTER THE FUNCTIONS: what needs functions or tables that are new.
 

@@ -59,8 +59,9 @@ Datum
 ar_engine_state(PG_FUNCTION_ARGS)
 {
 	TupleDesc	descriptor;
-	Datum		values[4];
-	bool		nulls[4] = {0};
+	Datum		values[5];
+	bool		nulls[5] = {0};
+	char	   *stalled = ar_wake_worker_stalled_because();
 	int			worker = ar_wake_worker_pid();
 	int			holder = ar_engine_lock_holder();
 	const char *problem;
@@ -77,6 +78,8 @@ ar_engine_state(PG_FUNCTION_ARGS)
 	values[2] = BoolGetDatum(problem == NULL);
 	values[3] = problem ? CStringGetTextDatum(problem) : (Datum) 0;
 	nulls[3] = problem == NULL;
+	values[4] = stalled ? CStringGetTextDatum(stalled) : (Datum) 0;
+	nulls[4] = stalled == NULL;
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }
 
@@ -211,6 +214,10 @@ become_engine(int64 duration, bool stop_when_idle, ArEngineCounts *counts)
 		case AR_ENGINE_STARTED:
 			run_engine(engine, ar_monotonic_us() + duration, stop_when_idle);
 			*counts = *ar_engine_counts(engine);
+			if (ar_engine_stalled_because(engine) != NULL)
+				ereport(WARNING,
+						(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+						 errmsg("the engine sends nothing: %s", ar_engine_stalled_because(engine))));
 			ar_engine_stop(engine);
 			break;
 		case AR_ENGINE_HELD:
@@ -219,6 +226,12 @@ become_engine(int64 duration, bool stop_when_idle, ArEngineCounts *counts)
 			break;
 		case AR_ENGINE_BUSY:
 			ereport(NOTICE, (errmsg("a table of the extension is locked: try again later")));
+			break;
+		case AR_ENGINE_READ_ONLY:
+			ereport(ERROR,
+					(errcode(ERRCODE_READ_ONLY_SQL_TRANSACTION),
+					 errmsg("the engine cannot run in a session whose transactions are read-only"),
+					 errhint("Nothing is sent that could not be recorded. Set default_transaction_read_only to off.")));
 			break;
 		case AR_ENGINE_ABSENT:
 			break;

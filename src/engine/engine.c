@@ -4,6 +4,7 @@
  */
 #include "engine/engine_internal.h"
 
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
@@ -86,8 +87,17 @@ take_over(void)
 {
 	ArTxBegin	begun = ar_tx_begin();
 
-	if (begun != AR_TX_OPEN)
-		return begun == AR_TX_BUSY ? AR_ENGINE_BUSY : AR_ENGINE_ABSENT;
+	switch (begun)
+	{
+		case AR_TX_OPEN:
+			break;
+		case AR_TX_BUSY:
+			return AR_ENGINE_BUSY;
+		case AR_TX_READ_ONLY:
+			return AR_ENGINE_READ_ONLY;
+		case AR_TX_GONE:
+			return AR_ENGINE_ABSENT;
+	}
 	if (!ar_engine_lock_take())
 	{
 		ar_tx_rollback();
@@ -119,13 +129,36 @@ ar_engine_start(bool in_call, ArEngine **result)
 	return AR_ENGINE_STARTED;
 }
 
+/* Even a lock may be too much for a server that is short of everything. */
+static ArTxBegin
+begin_or_stall(ArEngine *engine)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile ArTxBegin begun = AR_TX_BUSY;
+
+	PG_TRY();
+	{
+		begun = ar_tx_begin();
+	}
+	PG_CATCH();
+	{
+		if (!ar_engine_stalls_on(geterrcode()))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		ar_engine_swallow_error(engine);
+		begun = AR_TX_READ_ONLY;
+	}
+	PG_END_TRY();
+	return begun;
+}
+
 /* An engine transaction, or false if none is to be had now. */
 bool
 ar_engine_begin(ArEngine *engine)
 {
-	if (engine->gone || ar_monotonic_us() < engine->busy_until_us)
+	if (engine->gone || ar_monotonic_us() < ar_engine_not_before_us(engine))
 		return false;
-	switch (ar_tx_begin())
+	switch (begin_or_stall(engine))
 	{
 		case AR_TX_OPEN:
 			if (engine->busy_count > 0)
@@ -137,6 +170,8 @@ ar_engine_begin(ArEngine *engine)
 				ereport(LOG, (errmsg("the engine waits: a table of the extension is locked")));
 			engine->busy_until_us = ar_monotonic_us() + AR_LOOK_AGAIN_US * Min(engine->busy_count, 10);
 			return false;
+		case AR_TX_READ_ONLY:
+			return false;
 		case AR_TX_GONE:
 			engine->gone = true;
 			return false;
@@ -145,33 +180,53 @@ ar_engine_begin(ArEngine *engine)
 }
 
 /*
- * For a PG_CATCH block whose error is dealt with: it goes to the log, not to
- * the client of a CALL that goes on.
+ * For a PG_CATCH block: the failed transaction goes, the engine stays.  The
+ * error goes to the log, not to the client of a CALL that goes on.  A cancel is
+ * not ours to swallow.
  */
-void
-ar_engine_log_error(void)
-{
-	ErrorData  *error;
-
-	MemoryContextSwitchTo(TopMemoryContext);
-	error = CopyErrorData();
-	FlushErrorState();
-	ereport(LOG,
-			(errcode(error->sqlerrcode),
-			 errmsg("the engine met an error and goes on: %s", error->message),
-			 error->detail ? errdetail_internal("%s", error->detail) : 0,
-			 error->context ? errcontext("%s", error->context) : 0));
-	FreeErrorData(error);
-}
-
-/* For a PG_CATCH block: the failed transaction goes, the engine stays. A cancel is not ours to swallow. */
 void
 ar_engine_swallow_error(ArEngine *engine)
 {
+	ErrorData  *error;
+
 	if (engine->in_call && geterrcode() == ERRCODE_QUERY_CANCELED)
 		PG_RE_THROW();
-	ar_engine_log_error();
+	MemoryContextSwitchTo(TopMemoryContext);
+	error = CopyErrorData();
+	FlushErrorState();
+	if (ar_engine_stalls_on(error->sqlerrcode))
+		ar_engine_stall(engine, error);
+	else
+		ereport(LOG,
+				(errcode(error->sqlerrcode),
+				 errmsg("the engine met an error and goes on: %s", error->message),
+				 error->detail ? errdetail_internal("%s", error->detail) : 0,
+				 error->context ? errcontext("%s", error->context) : 0));
+	FreeErrorData(error);
 	ar_tx_rollback();
+}
+
+bool
+ar_engine_in_transaction(ArEngine *engine, void (*work) (void))
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool done = false;
+
+	if (!ar_engine_begin(engine))
+		return false;
+	PG_TRY();
+	{
+		work();
+		ar_tx_commit();
+		done = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		ar_engine_swallow_error(engine);
+	}
+	PG_END_TRY();
+	return done;
 }
 
 void
@@ -182,9 +237,15 @@ ar_engine_wake(ArEngine *engine)
 }
 
 void
-ar_engine_drain(ArEngine *engine)
+ar_engine_retire(ArEngine *engine)
 {
 	engine->draining = true;
+}
+
+void
+ar_engine_drain(ArEngine *engine)
+{
+	ar_engine_retire(engine);
 	ar_tx_commit_locally();
 }
 
@@ -212,6 +273,33 @@ ar_engine_disarmed_because(const ArEngine *engine)
 	return engine->disarmed_because;
 }
 
+#define REFERENCES_TOLD	20
+
+/* The database may be about to go, and with it all that is recorded about them. */
+static void
+log_open(ArEngine *engine)
+{
+	StringInfoData references;
+	dlist_iter	iter;
+	int			told = 0;
+
+	if (engine->open_writes == 0)
+		return;
+	initStringInfo(&references);
+	dlist_foreach(iter, &engine->open)
+	{
+		ArErrand   *errand = dlist_container(ArErrand, node, iter.cur);
+
+		if (errand->dispatch != NULL && told++ < REFERENCES_TOLD)
+			appendStringInfo(&references, "%s\"%s\"", told > 1 ? ", " : "", errand->dispatch->client_reference);
+	}
+	ereport(LOG,
+			(errmsg_plural("%d request is open when the engine stops", "%d requests are open when the engine stops",
+						   engine->open_writes, engine->open_writes),
+			 errdetail("References: %s%s. Whether the provider carries them out is not known.",
+					   references.data, told > REFERENCES_TOLD ? ", ..." : "")));
+}
+
 /*
  * A write that never reached its first byte is provably not sent; another one
  * is unknown.  A question without an answer says nothing at all, and is taken
@@ -222,6 +310,7 @@ end_everything(ArEngine *engine)
 {
 	dlist_mutable_iter iter;
 
+	log_open(engine);
 	ar_transport_destroy(engine->transport);
 	engine->transport = NULL;
 	dlist_foreach_modify(iter, &engine->open)
@@ -234,16 +323,13 @@ end_everything(ArEngine *engine)
 	}
 }
 
+/* Everything of this epoch that could be recorded has been. */
 static void
-take_back_questions(ArEngine *engine)
+take_back_questions(void)
 {
 	bool		left_open;
 
-	if (!ar_engine_begin(engine))
-		return;
-	/* Everything of this epoch that could be recorded has been. */
-	ar_store_recover(engine->epoch + 1, &left_open);
-	ar_tx_commit();
+	ar_store_recover(current_engine->epoch + 1, &left_open);
 }
 
 static void
@@ -270,11 +356,11 @@ ar_engine_stop(ArEngine *engine)
 	bool		asking = engine->open_lookups > 0 || engine->ended_count > 0;
 
 	end_everything(engine);
-	engine->busy_until_us = 0;
+	engine->busy_until_us = engine->stalled_until_us = 0;
 	if (engine->ended_count > 0 && !engine->gone)
 		ar_record_one_by_one(engine);
 	if (asking && !engine->gone)
-		take_back_questions(engine);
+		(void) ar_engine_in_transaction(engine, take_back_questions);
 	log_unstored(engine);
 	MemoryContextSwitchTo(caller);
 	ar_engine_abandon();

@@ -20,6 +20,7 @@ typedef enum ArEngineStart
 	AR_ENGINE_STARTED,
 	AR_ENGINE_HELD,				/* another process is this database's engine */
 	AR_ENGINE_BUSY,				/* a table is locked exclusively: try later */
+	AR_ENGINE_READ_ONLY,		/* default_transaction_read_only: nothing is to be written */
 	AR_ENGINE_ABSENT			/* the extension is not (or no longer) here */
 } ArEngineStart;
 
@@ -58,8 +59,9 @@ extern void ar_engine_wait(ArEngine *engine, long timeout_ms);
 /* Something was committed for it: look for due work in the next turn. */
 extern void ar_engine_wake(ArEngine *engine);
 
-/* Claim and ask nothing new from now on. */
+/* Claim and ask nothing new from now on, because the process ends soon, or because another engine follows in peace. */
 extern void ar_engine_drain(ArEngine *engine);
+extern void ar_engine_retire(ArEngine *engine);
 
 /* Are transfers or unrecorded results open? */
 extern bool ar_engine_is_idle(const ArEngine *engine);
@@ -71,6 +73,13 @@ extern const ArEngineCounts *ar_engine_counts(const ArEngine *engine);
 
 /* Why it may not send, or NULL if this database is armed. */
 extern const char *ar_engine_disarmed_because(const ArEngine *engine);
+
+/*
+ * Why nothing is sent just now although the database is armed, or NULL: it
+ * cannot be written, or somebody holds a table.
+ */
+extern const char *ar_engine_stalled_because(const ArEngine *engine);
+extern const char ar_engine_read_only_reason[];
 
 /*
  * Close every socket, record what is still open as what it is, give the lock

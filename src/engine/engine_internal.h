@@ -74,6 +74,7 @@ typedef struct ArErrand
 	ArInquiry  *inquiry;		/* a question: what its pages have shown so far */
 	bool		goes_on;		/* another page, or the canary, is to be asked for */
 	int			record_failures;	/* times its result could not be stored */
+	bool		unstored;		/* the database could not be written when it was tried */
 	int64		retry_at_us;	/* monotonic; 0: at once */
 } ArErrand;
 
@@ -127,6 +128,9 @@ struct ArEngine
 	int64		partitions_made_us;
 	int64		busy_until_us;	/* tables are locked: no transaction before */
 	int			busy_count;
+	char	   *stalled_because;	/* the database cannot be written, in context; or NULL */
+	int64		stalled_until_us;	/* no transaction before */
+	int			stall_count;
 	ArEngineCounts counts;
 };
 
@@ -170,6 +174,7 @@ extern int	ar_record_ready(ArEngine *engine, ArErrand ***errands);
 extern void ar_record_batch(ArEngine *engine, ArErrand **errands, int count, bool *done);	/* in the open transaction */
 extern void ar_record_committed(ArEngine *engine, ArErrand **errands, int count, const bool *done);
 extern void ar_record_one_by_one(ArEngine *engine); /* in transactions of its own */
+extern void ar_record_stalled(ArErrand **errands, int count);
 
 /* errand.c: the two lists. */
 extern ArErrand *ar_errand_begin(ArEngine *engine, ArDispatch *dispatch, ArQuestion *question);
@@ -178,10 +183,17 @@ extern void ar_errand_reopen(ArEngine *engine, ArErrand *errand);
 extern void ar_errand_free(ArEngine *engine, ArErrand *errand);
 extern int	ar_errand_open_counts(const ArEngine *engine, ArDispatch **claimed, int claimed_count, ArOpenCount **counts);
 
+/* stall.c: a database that cannot be written, for now. */
+extern bool ar_engine_stalls_on(int code);
+extern void ar_engine_stall(ArEngine *engine, const ErrorData *error);
+extern void ar_engine_stall_may_end(ArEngine *engine);
+extern bool ar_engine_may_look(const ArEngine *engine);
+extern int64 ar_engine_not_before_us(const ArEngine *engine);	/* no transaction will be had sooner */
+
 /* engine.c */
 extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */
+extern bool ar_engine_in_transaction(ArEngine *engine, void (*work) (void));	/* its errors are logged; false: not done */
 extern void ar_engine_look_soon(ArEngine *engine);	/* at everything, whatever was planned */
-extern void ar_engine_log_error(void);	/* in a PG_CATCH */
 extern void ar_engine_swallow_error(ArEngine *engine);	/* in a PG_CATCH: log it, roll back; rethrows a cancel */
 
 #endif							/* AR_ENGINE_INTERNAL_H */

@@ -28,6 +28,8 @@ objection(ArEngine *engine, ArDispatch *dispatch)
 	/* A process that was stopped for long must not send under a gate that was set for a prompt send. */
 	if (ar_monotonic_us() - dispatch->claimed_us > dispatch->attempt_timeout_us)
 		return "its time to be sent has passed";
+	if (engine->stalled_because != NULL)
+		return "the database cannot be written, so its end could not be recorded";
 	if (engine->checked_count >= engine->checked_size || !ar_action_lock_try(&dispatch->action_id))
 		return "somebody is confirming the action";
 	engine->checked[engine->checked_count++] = dispatch->action_id;

@@ -30,16 +30,16 @@ long
 ar_engine_sleep_ms(const ArEngine *engine)
 {
 	int64		now = ar_monotonic_us();
-	int64		not_before = engine->busy_until_us;
+	int64		not_before = ar_engine_not_before_us(engine);
 	long		sleep = -1;
 	dlist_iter	iter;
 
-	if (engine->one_by_one || (engine->look_for_work && !engine->draining))
+	if (engine->one_by_one || ar_engine_may_look(engine))
 		sleep = milliseconds_until(not_before, now);
 	if (engine->look_at_us >= 0 && !engine->draining)
 		sleep = sooner(sleep, milliseconds_until(engine->look_at_us, now));
 	if (engine->gate_waited_for || !ar_engine_is_idle(engine))
-		sleep = sooner(sleep, milliseconds_until(engine->clock_saved_us + AR_SAVE_CLOCK_EVERY_US, now));
+		sleep = sooner(sleep, milliseconds_until(Max(engine->clock_saved_us + AR_SAVE_CLOCK_EVERY_US, not_before), now));
 	if (engine->ended_count > 0)
 	{
 		int64		earliest = PG_INT64_MAX;
@@ -62,6 +62,7 @@ ar_engine_wait(ArEngine *engine, long timeout_ms)
 	bool		open = ar_transport_in_flight(engine->transport) > 0;
 
 	Assert(!ar_tx_is_open());
+	ar_tx_settle_to_wait();
 	if (engine->open_writes > engine->unchecked)
 		ar_fault_point("after_request");
 	if (wait_event == 0)

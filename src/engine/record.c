@@ -38,9 +38,9 @@ ar_record_is_due(const ArEngine *engine)
 	int64		now;
 	dlist_iter	iter;
 
-	if (engine->ended_count == 0)
-		return false;
 	now = ar_monotonic_us();
+	if (engine->ended_count == 0 || now < ar_engine_not_before_us(engine))
+		return false;
 	if (engine->ended_count < RECORD_BATCH && engine->open_writes > engine->ended_count &&
 		now - engine->ended_since_us < RECORD_DELAY_US)
 		return false;
@@ -168,6 +168,7 @@ settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 			ar_ask_go_on(engine, errands[i]);
 			continue;
 		}
+		errands[i]->unstored = false;
 		if (!done[i])
 		{
 			postpone(errands[i], LOCKED_RETRY_US);
@@ -180,6 +181,7 @@ settle(ArEngine *engine, ArErrand **errands, int count, const bool *done)
 		ar_errand_free(engine, errands[i]);
 	}
 	engine->ended_since_us = ar_monotonic_us();
+	ar_engine_stall_may_end(engine);
 	/* Room has been made; and what was planned knows nothing of the gates that have just been set. */
 	engine->look_for_work = true;
 	ar_engine_look_soon(engine);
@@ -237,12 +239,21 @@ may_pass(int code)
 	}
 }
 
+/* The database could not be written: none of these is at fault, and all are kept. */
+void
+ar_record_stalled(ArErrand **errands, int count)
+{
+	for (int i = 0; i < count; i++)
+		errands[i]->unstored = true;
+}
+
 /* One result in a transaction of its own. */
 static void
 record_one(ArEngine *engine, ArErrand *errand)
 {
 	MemoryContext context = CurrentMemoryContext;
 	bool		done = false;
+	int			code;
 
 	if (!ar_engine_begin(engine))
 		return;
@@ -254,8 +265,11 @@ record_one(ArEngine *engine, ArErrand *errand)
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
-		if (!may_pass(geterrcode()))
+		code = geterrcode();
+		if (!may_pass(code))
 			errand->record_failures++;
+		if (ar_engine_stalls_on(code))
+			ar_record_stalled(&errand, 1);
 		ar_engine_swallow_error(engine);
 		postpone(errand, ar_backoff_us(1000000, 60000000, Max(errand->record_failures, 1), 0.5));
 		return;

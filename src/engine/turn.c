@@ -82,23 +82,8 @@ is_armed(ArEngine *engine, int64 *new_epoch)
 static void
 make_partitions(ArEngine *engine)
 {
-	MemoryContext context = CurrentMemoryContext;
-
 	engine->partitions_made_us = ar_monotonic_us();
-	PG_TRY();
-	{
-		if (ar_engine_begin(engine))
-		{
-			ar_store_create_partitions();
-			ar_tx_commit();
-		}
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		ar_engine_swallow_error(engine);
-	}
-	PG_END_TRY();
+	(void) ar_engine_in_transaction(engine, ar_store_create_partitions);
 }
 
 static void
@@ -268,12 +253,12 @@ carry_out(ArEngine *engine, Work *work)
 	ar_ask_start(engine, work->questions, work->question_count);
 }
 
-/* Do one turn's work in one transaction; false if that failed, and nothing was done. */
-static bool
+/* Do one turn's work in one transaction; 0, or the error because of which nothing was done. */
+static int
 try_work(ArEngine *engine, bool record, bool look, Work *work)
 {
 	MemoryContext context = CurrentMemoryContext;
-	volatile bool done = true;
+	volatile int failed = 0;
 
 	PG_TRY();
 	{
@@ -283,11 +268,11 @@ try_work(ArEngine *engine, bool record, bool look, Work *work)
 	PG_CATCH();
 	{
 		MemoryContextSwitchTo(context);
+		failed = geterrcode();
 		ar_engine_swallow_error(engine);
-		done = false;
 	}
 	PG_END_TRY();
-	return done;
+	return failed;
 }
 
 /*
@@ -327,17 +312,24 @@ static void
 work_once(ArEngine *engine, bool record, bool look)
 {
 	Work		work = {0};
+	int			failed;
 
 	if (!ar_engine_begin(engine))
 		return;
-	if (try_work(engine, record, look, &work))
+	failed = try_work(engine, record, look, &work);
+	if (failed == 0)
 	{
 		carry_out(engine, &work);
+		ar_engine_stall_may_end(engine);
 		return;
 	}
 	if (record)
+	{
 		engine->one_by_one = true;
-	else
+		if (ar_engine_stalls_on(failed))
+			ar_record_stalled(work.results, work.result_count);
+	}
+	else if (!ar_engine_stalls_on(failed))
 		isolate_claim(engine);
 	ar_engine_wake(engine);
 }
@@ -367,12 +359,10 @@ keep_time(ArEngine *engine, int64 now)
 {
 	bool		needed = engine->gate_waited_for || !ar_engine_is_idle(engine);
 
-	if (!needed || now - engine->clock_saved_us < AR_SAVE_CLOCK_EVERY_US || !ar_engine_begin(engine))
+	if (!needed || now - engine->clock_saved_us < AR_SAVE_CLOCK_EVERY_US || now < ar_engine_not_before_us(engine))
 		return;
-	ar_store_clock_save();
-	ar_tx_commit();
 	engine->clock_saved_us = now;
-	if (engine->disarmed_because == NULL)
+	if (ar_engine_in_transaction(engine, ar_store_clock_save) && engine->disarmed_because == NULL)
 	{
 		const char *problem = ar_arming_advance_file(engine->epoch);
 
@@ -410,14 +400,14 @@ ar_engine_turn(ArEngine *engine)
 		engine->look_at_us = -1;
 		ar_engine_wake(engine);
 	}
-	look = engine->look_for_work && !engine->draining;
+	look = ar_engine_may_look(engine) && now >= ar_engine_not_before_us(engine);
 
-	if (engine->one_by_one)
+	if (engine->one_by_one && now >= ar_engine_not_before_us(engine))
 	{
 		engine->one_by_one = false;
 		ar_record_one_by_one(engine);
 	}
-	else if (ar_record_is_due(engine) || (look && now >= engine->busy_until_us))
+	else if (ar_record_is_due(engine) || look)
 		work_once(engine, ar_record_is_due(engine), look);
 	keep_time(engine, now);
 	keep_partitions(engine, now);

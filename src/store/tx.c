@@ -73,6 +73,12 @@ static const struct
 }			pinned_settings[] = {
 	{"search_path", "pg_catalog, pg_temp"},
 	{"TimeZone", "UTC"},
+	{"session_replication_role", "origin"},
+	{"default_tablespace", ""},
+	{"default_table_access_method", "heap"},
+	{"work_mem", "16MB"},
+	{"enable_indexscan", "on"},
+	{"enable_hashjoin", "on"},
 	{"enable_seqscan", "off"},
 	{"enable_mergejoin", "off"},
 	{"enable_nestloop", "off"},
@@ -185,12 +191,31 @@ pin_transaction(void)
 		set_local(pinned_settings[i].name, pinned_settings[i].value);
 }
 
+bool
+ar_tx_read_only(void)
+{
+	return DefaultXactReadOnly;
+}
+
+void
+ar_tx_settle_to_wait(void)
+{
+	static const char *const limits[] = {AR_LIMITS_OF_TRANSACTIONS NULL};
+
+	if (!in_call_mode)
+		return;
+	for (int i = 0; limits[i] != NULL; i++)
+		set_local(limits[i], "0");
+}
+
 ArTxBegin
 ar_tx_begin(void)
 {
 	ArExtension now;
 
 	Assert(!tx_open);
+	if (ar_tx_read_only())
+		return AR_TX_READ_ONLY;
 	caller_context = CurrentMemoryContext;
 	if (!in_call_mode)
 	{

@@ -18,6 +18,7 @@ typedef enum ArTxBegin
 {
 	AR_TX_OPEN,
 	AR_TX_BUSY,					/* somebody holds a table exclusively: try again later */
+	AR_TX_READ_ONLY,			/* nothing is to be written: see ar_tx_read_only */
 	AR_TX_GONE					/* the extension is no longer what it was at the start */
 } ArTxBegin;
 
@@ -39,6 +40,18 @@ extern void ar_tx_commit(void);
 extern void ar_tx_rollback(void);
 
 extern bool ar_tx_is_open(void);
+
+/*
+ * Is default_transaction_read_only in force for this session?  Whoever sets it
+ * wants nothing written, so the engine begins no transaction then.
+ */
+extern bool ar_tx_read_only(void);
+
+/*
+ * In CALL mode a transaction is open while the engine waits, too: keep the
+ * caller's settings from ending it.
+ */
+extern void ar_tx_settle_to_wait(void);
 
 /*
  * From now on commits wait for no standby: for an engine that stops and claims

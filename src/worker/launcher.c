@@ -46,6 +46,7 @@ typedef struct Known
 	int64		started_us;
 	int			failures;
 	int64		not_before_us;
+	bool		no_room;		/* all worker slots were taken */
 	BackgroundWorkerHandle *handle;
 } Known;
 
@@ -146,6 +147,8 @@ scan_databases(void)
 		/* An extension may have come to any of them. */
 		slot->end = AR_WORKER_CRASHED;
 		slot->scans++;
+		if (!known[i].wanted)
+			ar_shmem_ask_to_leave(slot, AR_LEAVE_SOON);
 		if (!known[i].wanted && slot->proc == NULL && !known[i].starting)
 			slot->database = InvalidOid;
 	}
@@ -177,13 +180,31 @@ start_worker(int index, Oid database)
 	MemoryContextSwitchTo(caller);
 	if (!known[index].starting)
 	{
-		if (known[index].failures == 0)
+		if (!known[index].no_room)
 			ereport(LOG,
 					(errmsg("no worker could be started for database with OID %u: all worker slots are taken", database),
-					 errhint("Raise max_worker_processes.")));
+					 errhint("Raise max_worker_processes. It is tried again, at the latest after a minute.")));
+		known[index].no_room = true;
 		known[index].failures++;
 		known[index].not_before_us = ar_monotonic_us() +
 			ar_backoff_us(PAUSE_US, PAUSE_MAX_US, known[index].failures, 0.5);
+	}
+	else if (known[index].no_room)
+	{
+		known[index].no_room = false;
+		known[index].failures = 0;
+		ereport(LOG, (errmsg("there is a worker slot again for database with OID %u", database)));
+	}
+}
+
+/* Where one has ended there is room, as far as we know. */
+static void
+try_those_without_room(void)
+{
+	for (int i = 0; i < AR_MAX_WORKERS; i++)
+	{
+		if (known[i].no_room)
+			known[i].not_before_us = 0;
 	}
 }
 
@@ -198,6 +219,7 @@ notice_end(int index)
 	if (!k->starting || GetBackgroundWorkerPid(k->handle, &pid) != BGWH_STOPPED)
 		return;
 	k->starting = false;
+	try_those_without_room();
 	pfree(k->handle);
 	k->handle = NULL;
 	if (ar_shared->slots[index].end != AR_WORKER_CRASHED)
@@ -218,17 +240,18 @@ start_workers(void)
 	long		sleep = -1;
 
 	for (int i = 0; i < AR_MAX_WORKERS; i++)
+		notice_end(i);
+	for (int i = 0; i < AR_MAX_WORKERS; i++)
 	{
 		Oid			database;
 		bool		absent;
 		bool		running;
 
-		notice_end(i);
 		LWLockAcquire(ar_shared->lock, LW_SHARED);
 		database = ar_shared->slots[i].database;
 		absent = ar_shared->slots[i].end == AR_WORKER_ABSENT;
 		/* one that an earlier launcher has started tells us itself when it ends */
-		running = ar_shared->slots[i].proc != NULL;
+		running = ar_shared->slots[i].proc != NULL || ar_shared->slots[i].holds > 0;
 		LWLockRelease(ar_shared->lock);
 		if (!OidIsValid(database) || !known[i].wanted || known[i].starting || absent || running)
 			continue;

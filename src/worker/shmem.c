@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
@@ -43,6 +45,7 @@ startup(void)
 		for (int i = 0; i < AR_MAX_WORKERS; i++)
 		{
 			pg_atomic_init_u32(&ar_shared->slots[i].wake, 0);
+			pg_atomic_init_u32(&ar_shared->slots[i].leave, AR_STAY);
 			ConditionVariableInit(&ar_shared->slots[i].resolved);
 		}
 	}
@@ -67,4 +70,25 @@ ar_shmem_slot(Oid database)
 			return &ar_shared->slots[i];
 	}
 	return NULL;
+}
+
+/* A worker that waits for a lock or a standby hears the signal only. */
+void
+ar_shmem_ask_to_leave(ArWorkerSlot *slot, ArWorkerLeave how)
+{
+	if (slot->proc == NULL)
+		return;
+	if (pg_atomic_read_u32(&slot->leave) < how)
+		pg_atomic_write_u32(&slot->leave, how);
+	if (how >= AR_LEAVE_SOON)
+		kill(slot->pid, SIGTERM);
+	SetLatch(&slot->proc->procLatch);
+}
+
+void
+ar_shmem_wake_launcher(void)
+{
+	pg_atomic_write_u32(&ar_shared->scan, 1);
+	if (ar_shared->launcher != NULL)
+		SetLatch(&ar_shared->launcher->procLatch);
 }

@@ -22,8 +22,19 @@ typedef enum ArWorkerEnd
 {
 	AR_WORKER_CRASHED,			/* or was terminated: start it again, after a pause */
 	AR_WORKER_ABSENT,			/* the database has no extension: wait to be told of one */
-	AR_WORKER_REPLACED			/* it had none, but one has come since: start it again at once */
+	AR_WORKER_REPLACED			/* it was asked to leave, or an extension has come since: start it again at once */
 } ArWorkerEnd;
+
+/* How soon a worker is asked to leave its database. */
+typedef enum ArWorkerLeave
+{
+	AR_STAY,
+	AR_LEAVE_WHEN_ANSWERED,		/* settings of its session have changed: the next one has them */
+	AR_LEAVE_SOON,				/* it is not wanted any more: as at a shutdown */
+	AR_LEAVE_AT_ONCE			/* a statement needs the database for itself, and waits */
+} ArWorkerLeave;
+
+#define AR_STALLED_LENGTH 200
 
 struct ArWorkerSlot
 {
@@ -32,6 +43,9 @@ struct ArWorkerSlot
 	int			pid;			/* the same. Lock. */
 	ArWorkerEnd end;			/* how the last one ended. Lock. */
 	uint32		scans;			/* how often the launcher has looked since. Lock. */
+	int			holds;			/* statements that need the database for themselves: no worker meanwhile. Lock. */
+	pg_atomic_uint32 leave;		/* an ArWorkerLeave, for the running worker */
+	char		stalled_because[AR_STALLED_LENGTH];	/* why its engine sends nothing, or empty. Lock. */
 	pg_atomic_uint32 wake;		/* 1: something was committed since the worker last looked */
 	ConditionVariable resolved; /* broadcast after results are committed */
 };
@@ -53,5 +67,11 @@ extern void ar_shmem_init(void);
 
 /* The slot of a database, or NULL. Caller holds the lock. */
 extern ArWorkerSlot *ar_shmem_slot(Oid database);
+
+/* Ask its worker, if there is one, to leave. Caller holds the lock. */
+extern void ar_shmem_ask_to_leave(ArWorkerSlot *slot, ArWorkerLeave how);
+
+/* Let the launcher look at what databases and extensions there are. Caller holds the lock. */
+extern void ar_shmem_wake_launcher(void);
 
 #endif							/* AR_SHMEM_H */

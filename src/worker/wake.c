@@ -9,28 +9,21 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_database.h"
-#include "catalog/pg_extension.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "tcop/utility.h"
 
 #include "compat.h"
 #include "store/clock.h"
 #include "store/engine_lock.h"
 #include "store/guard.h"
+#include "worker/manners.h"
 #include "worker/shmem.h"
 #include "worker/wake.h"
 
 #define WAIT_WITHOUT_WORKER_US 100000
 
 static bool wake_wanted = false;
-static bool scan_wanted = false;
 static ArWorkerSlot *waiting_slot = NULL;
-
-static object_access_hook_type previous_access_hook = NULL;
-static ProcessUtility_hook_type previous_utility_hook = NULL;
 
 static void
 set_latch_of(PGPROC *proc)
@@ -44,13 +37,6 @@ wake_slot(ArWorkerSlot *slot)
 {
 	if (pg_atomic_exchange_u32(&slot->wake, 1) == 0)
 		set_latch_of(slot->proc);
-}
-
-static void
-wake_launcher(void)
-{
-	pg_atomic_write_u32(&ar_shared->scan, 1);
-	set_latch_of(ar_shared->launcher);
 }
 
 /* PostgreSQL would refuse it too, but without saying who wanted to notify whom. */
@@ -68,15 +54,16 @@ static void
 at_transaction_end(XactEvent event, void *argument)
 {
 	bool		wake = wake_wanted;
-	bool		scan = scan_wanted;
 	ArWorkerSlot *slot;
 
 	if (event == XACT_EVENT_PRE_PREPARE && ar_guard_status_changed())
 		refuse_to_prepare();
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE)
 		return;
-	wake_wanted = scan_wanted = false;
-	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !(wake || scan))
+	wake_wanted = false;
+	if (ar_shared != NULL)
+		wake = ar_manners_at_end(event == XACT_EVENT_COMMIT) || wake;
+	if (event != XACT_EVENT_COMMIT || ar_shared == NULL || !wake)
 		return;
 	LWLockAcquire(ar_shared->lock, LW_SHARED);
 	slot = ar_shmem_slot(MyDatabaseId);
@@ -87,48 +74,14 @@ at_transaction_end(XactEvent event, void *argument)
 			wake_slot(slot);
 		ConditionVariableBroadcast(&slot->resolved);
 	}
-	if (scan)
-		wake_launcher();
 	LWLockRelease(ar_shared->lock);
-}
-
-/*
- * An extension or a database comes or goes, or an extension is updated: the
- * launcher and this database's worker have to look.
- */
-static void
-on_object_access(ObjectAccessType access, Oid class_id, Oid object_id, int sub_id, void *argument)
-{
-	if (previous_access_hook)
-		previous_access_hook(access, class_id, object_id, sub_id, argument);
-	if (((access == OAT_POST_CREATE || access == OAT_DROP) &&
-		 (class_id == ExtensionRelationId || class_id == DatabaseRelationId)) ||
-		(access == OAT_POST_ALTER && class_id == ExtensionRelationId))
-		scan_wanted = true;
-}
-
-/* COMMIT PREPARED runs no commit callback of the transaction it commits. */
-static void
-on_utility(PlannedStmt *statement, const char *query, bool read_only_tree, ProcessUtilityContext context,
-		   ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *receiver, QueryCompletion *completion)
-{
-	if (IsA(statement->utilityStmt, TransactionStmt) &&
-		((TransactionStmt *) statement->utilityStmt)->kind == TRANS_STMT_COMMIT_PREPARED)
-		wake_wanted = true;
-	if (previous_utility_hook)
-		previous_utility_hook(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
-	else
-		standard_ProcessUtility(statement, query, read_only_tree, context, parameters, environment, receiver, completion);
 }
 
 void
 ar_wake_init(void)
 {
 	RegisterXactCallback(at_transaction_end, NULL);
-	previous_access_hook = object_access_hook;
-	object_access_hook = on_object_access;
-	previous_utility_hook = ProcessUtility_hook;
-	ProcessUtility_hook = on_utility;
+	ar_manners_init();
 }
 
 void
@@ -196,4 +149,20 @@ ar_wake_worker_pid(void)
 		pid = slot->pid;
 	LWLockRelease(ar_shared->lock);
 	return pid;
+}
+
+char *
+ar_wake_worker_stalled_because(void)
+{
+	ArWorkerSlot *slot;
+	char	   *because = NULL;
+
+	if (ar_shared == NULL)
+		return NULL;
+	LWLockAcquire(ar_shared->lock, LW_SHARED);
+	slot = ar_shmem_slot(MyDatabaseId);
+	if (slot != NULL && slot->stalled_because[0] != '\0')
+		because = pstrdup(slot->stalled_because);
+	LWLockRelease(ar_shared->lock);
+	return because;
 }

@@ -27,4 +27,7 @@ extern void ar_wake_wait_end(void);
 /* The pid of this database's worker, or 0. */
 extern int	ar_wake_worker_pid(void);
 
+/* Why this database's worker sends nothing although it may, palloc'ed, or NULL. */
+extern char *ar_wake_worker_stalled_because(void);
+
 #endif							/* AR_WAKE_H */

@@ -32,7 +32,8 @@
 #include "worker/wake.h"
 #include "worker/worker.h"
 
-#define RETRY_START_MS 1000
+#define RETRY_START_MS		1000
+#define READ_ONLY_RETRY_MS	60000
 
 static ArWorkerSlot *my_slot = NULL;
 static uint32 scans_at_start = 0;
@@ -69,6 +70,7 @@ leave(int code, Datum argument)
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
 	my_slot->proc = NULL;
 	my_slot->pid = 0;
+	my_slot->stalled_because[0] = '\0';
 	/* The postmaster tells only the launcher that has started us, which may be gone. */
 	if (ar_shared->launcher != NULL)
 		SetLatch(&ar_shared->launcher->procLatch);
@@ -81,8 +83,11 @@ enter(int index)
 {
 	my_slot = &ar_shared->slots[index];
 	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
-	if (my_slot->proc != NULL)
+	/* Another one is here, or somebody needs the database for itself. */
+	if (my_slot->proc != NULL || my_slot->holds > 0)
 	{
+		if (my_slot->proc == NULL)
+			my_slot->end = AR_WORKER_REPLACED;
 		LWLockRelease(ar_shared->lock);
 		proc_exit(0);
 	}
@@ -90,6 +95,8 @@ enter(int index)
 	my_slot->proc = MyProc;
 	my_slot->pid = MyProcPid;
 	my_slot->end = AR_WORKER_CRASHED;
+	my_slot->stalled_because[0] = '\0';
+	pg_atomic_write_u32(&my_slot->leave, AR_STAY);
 	LWLockRelease(ar_shared->lock);
 	before_shmem_exit(leave, (Datum) 0);
 }
@@ -102,6 +109,39 @@ end_absent(void)
 	my_slot->end = my_slot->scans == scans_at_start ? AR_WORKER_ABSENT : AR_WORKER_REPLACED;
 	LWLockRelease(ar_shared->lock);
 	proc_exit(0);
+}
+
+static ArWorkerLeave
+asked_to_leave(void)
+{
+	return (ArWorkerLeave) pg_atomic_read_u32(&my_slot->leave);
+}
+
+/* The end of a worker that has done what it was asked to: another one may follow at once. */
+static void
+end_in_peace(void)
+{
+	if (asked_to_leave() != AR_STAY)
+	{
+		LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+		my_slot->end = AR_WORKER_REPLACED;
+		LWLockRelease(ar_shared->lock);
+	}
+	proc_exit(0);
+}
+
+/* Where everybody can read it. */
+static void
+publish_stalled(const char *because)
+{
+	if (because == NULL)
+		because = "";
+	/* Nobody else writes it. */
+	if (strncmp(my_slot->stalled_because, because, AR_STALLED_LENGTH - 1) == 0)
+		return;
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	strlcpy(my_slot->stalled_because, because, AR_STALLED_LENGTH);
+	LWLockRelease(ar_shared->lock);
 }
 
 static void
@@ -131,7 +171,7 @@ become_engine(void)
 	ArEngine   *engine = NULL;
 	bool		told = false;
 
-	while (!ShutdownRequestPending)
+	while (!ShutdownRequestPending && asked_to_leave() == AR_STAY)
 	{
 		switch (ar_engine_start(false, &engine))
 		{
@@ -147,9 +187,17 @@ become_engine(void)
 				told = true;
 				sleep_on_latch(RETRY_START_MS);
 				break;
+			case AR_ENGINE_READ_ONLY:
+				if (my_slot->stalled_because[0] == '\0')
+					ereport(LOG,
+							(errmsg("the worker sends nothing: default_transaction_read_only is on"),
+							 errhint("It goes on when that is off for this database.")));
+				publish_stalled(ar_engine_read_only_reason);
+				sleep_on_latch(READ_ONLY_RETRY_MS);
+				break;
 		}
 	}
-	proc_exit(0);
+	end_in_peace();
 	return NULL;
 }
 
@@ -157,7 +205,8 @@ become_engine(void)
 static bool
 drain(ArEngine *engine)
 {
-	int64		until = ar_monotonic_us() + (int64) ar_setting_drain_timeout_ms * 1000;
+	int64		until = ar_monotonic_us() +
+		(asked_to_leave() == AR_LEAVE_AT_ONCE ? 0 : (int64) ar_setting_drain_timeout_ms * 1000);
 
 	ar_engine_drain(engine);
 	while (!ar_engine_is_idle(engine))
@@ -165,7 +214,7 @@ drain(ArEngine *engine)
 		int64		left = until - ar_monotonic_us();
 		long		sleep = ar_engine_sleep_ms(engine);
 
-		if (left <= 0)
+		if (left <= 0 || asked_to_leave() == AR_LEAVE_AT_ONCE)
 			break;
 		ar_engine_wait(engine, sleep < 0 ? left / 1000 + 1 : Min(sleep, left / 1000 + 1));
 		if (!ar_engine_turn(engine))
@@ -194,9 +243,16 @@ ar_worker_main(Datum argument)
 	{
 		long		sleep;
 
+		if (asked_to_leave() != AR_STAY)
+		{
+			ar_engine_retire(engine);
+			if (ar_engine_is_idle(engine))
+				break;
+		}
 		if (ar_wake_consume(my_slot))
 			ar_engine_wake(engine);
 		present = ar_engine_turn(engine);
+		publish_stalled(ar_engine_stalled_because(engine));
 		sleep = present ? ar_engine_sleep_ms(engine) : 0;
 		if (present)
 			ar_engine_wait(engine, sleep);
@@ -209,5 +265,5 @@ ar_worker_main(Datum argument)
 	ar_engine_stop(engine);
 	if (!present)
 		end_absent();
-	proc_exit(0);
+	end_in_peace();
 }

@@ -42,7 +42,7 @@ INSERT INTO called VALUES
 	('verify_history(action_id uuid DEFAULT NULL::uuid, OUT action_id uuid, OUT version integer, OUT problem text)', 'SETOF record'),
 	('fold_violation(OUT action_id uuid, OUT standing reconcile.standing, OUT folded reconcile.standing)', 'SETOF record'),
 	('create_history_partitions(months_ahead integer DEFAULT 3)', 'integer'),
-	('engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text)', 'record'),
+	('engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text, OUT stalled_because text)', 'record'),
 	('intent_fingerprint(method text, path text, payload jsonb)', 'reconcile.intent_fingerprint'),
 	('delivery(standing reconcile.standing)', 'reconcile.delivery'),
 	('acceptance(standing reconcile.standing)', 'reconcile.acceptance'),
@@ -93,7 +93,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('review_queue')$$, ARRAY['action_i
 	'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'priority smallint', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
 	'why text', 'method text', 'url text', 'headers jsonb', 'body text', 'note text', 'fingerprint reconcile.intent_fingerprint', 'artifact_id text', 'attempts jsonb', 'lookups jsonb',
 	'window_open_until timestamp with time zone', 'tier reconcile.tier', 'query_surface text', 'decisions text[]', 'if_executed_but_not text', 'if_repeated text', 'suggested text'], 'review_queue');
-SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text',
+SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text', 'stalled_because text',
 	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
 SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
 	'to_state reconcile.state', 'evidence text', 'actor text', 'meaning text'], 'transition_rule');

@@ -185,7 +185,6 @@ my %spoilers = (
 		"DATABASE postgres SET lock_timeout = '1ms'",
 		"DATABASE postgres SET idle_in_transaction_session_timeout = '1ms'" ],
 	'habits' => [
-		'DATABASE postgres SET default_transaction_read_only = on',
 		"DATABASE postgres SET search_path = 'nowhere'",
 		"DATABASE postgres SET session_replication_role = 'replica'",
 		"DATABASE postgres SET synchronous_commit = 'off'",
@@ -196,29 +195,32 @@ my %spoilers = (
 		'DATABASE postgres SET standard_conforming_strings = off',
 		"DATABASE postgres SET row_security = 'off'",
 		"DATABASE postgres SET extra_float_digits = '-10'" ]);
+
+# The worker that comes when settings of its session have changed.
+sub after_alter
+{
+	my (@changes) = @_;
+	my $old = $node->wait_worker;
+	$node->sql(join '', 'BEGIN;', (map { "ALTER $_;" } @changes), 'COMMIT;');
+	return $node->wait_worker($old);
+}
+
 foreach my $kind (sort keys %spoilers)
 {
 	local $ENV{PGOPTIONS} = '-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0'
-	  . ' -c default_transaction_read_only=off -c session_replication_role=origin -c search_path=public'
+	  . ' -c session_replication_role=origin -c search_path=public'
 	  . ' -c default_transaction_isolation=read\ committed -c datestyle=ISO -c bytea_output=hex';
 	my $title = "spoiled by $kind";
 
 	$provider->scenario($kind);
 	define_batch($kind);
-	$node->sql("ALTER $_") foreach @{ $spoilers{$kind} };
-	my $old = $node->worker_pid;
-	$node->sql("SELECT pg_terminate_backend($old)");
-	my $new = $node->wait_worker($old);
+	my $new = after_alter(@{ $spoilers{$kind} });
 	@ids = submit_twenty($kind);
 	$node->wait_sql("SELECT count(*) FROM reconcile.action WHERE operation = '$kind' AND state = 'succeeded'", '20', 20);
 	is($node->worker_pid, $new, "$title: the worker lives");
 	check_twenty($title, $kind, undef, @ids);
-	$node->sql('ALTER DATABASE postgres RESET ALL');
-	$node->sql('ALTER ROLE CURRENT_USER RESET ALL');
+	$worker = after_alter('DATABASE postgres RESET ALL', 'ROLE CURRENT_USER RESET ALL');
 }
-$worker = $node->worker_pid;
-$node->sql("SELECT pg_terminate_backend($worker)");
-$worker = $node->wait_worker($worker);
 
 # ---------------------------------------------------------------- not dead, only stopped
 

@@ -31,19 +31,6 @@ sub soon
 	return;
 }
 
-# A statement that the server refuses because somebody is connected: a clear
-# error after its own five seconds of patience.
-sub refused_in_time
-{
-	my ($title, $statement) = @_;
-	my $error;
-	my $seconds = elapsed(sub { $error = $node->sql_error($statement); });
-
-	like($error, qr/^55006.*being accessed by other users/, "$title: $statement is refused");
-	cmp_ok($seconds, '<', 8, "$title: in time");
-	return;
-}
-
 # Defines what does not answer its first write, and the operation for it.
 sub define_hanging
 {
@@ -130,8 +117,6 @@ sub come_and_go
 come_and_go('idle', 'idle');
 come_and_go('with an open request', 'open');
 
-# A worker is a connection, so its own database cannot be copied or renamed.
-refused_in_time('its own database', 'CREATE DATABASE copy TEMPLATE postgres;');
 is($node->sql('SELECT pg_postmaster_start_time()'), $postmaster, 'the server never restarted');
 
 # ---------------------------------------------------------------- a second database
@@ -148,8 +133,6 @@ $node->sql("CREATE EXTENSION action_reconcile; SELECT reconcile.arm('test')", 's
 
 	define_hanging('doomed');
 	open_request('doomed');
-	refused_in_time('a database with a worker', 'DROP DATABASE second;');
-	is($node->sql('SELECT 1', 'second'), '1', 'a database with a worker: it is still there');
 	soon('a database with a worker', 'DROP DATABASE second WITH (FORCE)', 6);
 	is($provider->deliveries('doomed'), 1, 'a database with a worker: its request was sent once');
 }
