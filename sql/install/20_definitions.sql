@@ -28,6 +28,14 @@ CREATE TABLE reconcile.provider (
 	credential text,
 	profile text,
 	profile_version integer,
+	max_rate numeric,
+	ambiguity_budget integer,
+	max_lookups_in_flight integer NOT NULL DEFAULT 16,
+	max_lookup_rate numeric,
+	breaker_after integer DEFAULT 10,
+	breaker_pause interval NOT NULL DEFAULT '5 seconds',
+	breaker_pause_max interval NOT NULL DEFAULT '5 minutes',
+	paused_by text,
 	CONSTRAINT provider_name CHECK (provider ~ '^[a-z][a-z0-9_.-]{0,62}$'),
 	CONSTRAINT provider_base_url CHECK (base_url ~ '^https?://[^/?#@[:space:][:cntrl:]]+(/[^?#[:space:][:cntrl:]]*[^/?#[:space:][:cntrl:]])?$'),
 	CONSTRAINT provider_https CHECK (allow_http OR base_url LIKE 'https://%'),
@@ -39,7 +47,14 @@ CREATE TABLE reconcile.provider (
 	CONSTRAINT provider_max_response_bytes CHECK (max_response_bytes BETWEEN 1024 AND 67108864),
 	CONSTRAINT provider_paused CHECK ((paused_at IS NULL) = (paused_reason IS NULL)),
 	CONSTRAINT provider_credential CHECK (credential ~ '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$'),
-	CONSTRAINT provider_profile CHECK ((profile IS NULL) = (profile_version IS NULL))
+	CONSTRAINT provider_profile CHECK ((profile IS NULL) = (profile_version IS NULL)),
+	CONSTRAINT provider_max_rate CHECK (max_rate BETWEEN 0.0001 AND 10000),
+	CONSTRAINT provider_ambiguity_budget CHECK (ambiguity_budget BETWEEN 1 AND 1000000),
+	CONSTRAINT provider_max_lookups_in_flight CHECK (max_lookups_in_flight BETWEEN 1 AND 1000),
+	CONSTRAINT provider_max_lookup_rate CHECK (max_lookup_rate BETWEEN 0.0001 AND 10000),
+	CONSTRAINT provider_breaker_after CHECK (breaker_after BETWEEN 1 AND 1000000),
+	CONSTRAINT provider_breaker_pause CHECK (extract(epoch FROM breaker_pause) >= 0.001 AND extract(epoch FROM breaker_pause) <= extract(epoch FROM breaker_pause_max)
+		AND extract(epoch FROM breaker_pause_max) <= 86400)
 );
 COMMENT ON TABLE reconcile.provider IS 'An external system: its address, its consistency window, its limits.';
 COMMENT ON COLUMN reconcile.provider.version IS 'Counts changes of the row; every attempt names the version it was sent under.';
@@ -50,6 +65,15 @@ COMMENT ON COLUMN reconcile.provider.consistency_window IS
 COMMENT ON COLUMN reconcile.provider.late_arrival_max IS
 	'How long after the end of an attempt the provider may still execute it. Added before the window starts.';
 COMMENT ON COLUMN reconcile.provider.max_in_flight IS 'Requests open at the same time, per database.';
+COMMENT ON COLUMN reconcile.provider.max_rate IS
+	'Attempts that may start in a second, per database; NULL is no limit. What was not used in a tenth of a second is not made up for.';
+COMMENT ON COLUMN reconcile.provider.ambiguity_budget IS
+	'Nothing new is sent while so many actions of the provider are outcome_unknown, reconciling, in manual_review or being sent; NULL is no limit.';
+COMMENT ON COLUMN reconcile.provider.max_lookups_in_flight IS 'Lookups and polls open at the same time, per database; they have no share in max_in_flight.';
+COMMENT ON COLUMN reconcile.provider.max_lookup_rate IS 'Lookups and polls that may start in a second, per database; NULL is no limit.';
+COMMENT ON COLUMN reconcile.provider.breaker_after IS
+	'After so many failures in a row to reach the provider nothing is sent to it for breaker_pause, then one attempt as a probe; NULL: never.';
+COMMENT ON COLUMN reconcile.provider.breaker_pause IS 'Pause when the breaker opens; doubles with each probe that fails, up to breaker_pause_max.';
 COMMENT ON COLUMN reconcile.provider.connect_timeout IS 'Limit for resolving, connecting and TLS. Running into it proves that nothing was sent.';
 COMMENT ON COLUMN reconcile.provider.attempt_timeout IS 'Limit for a whole attempt, from its start. Running into it after the first byte leaves the outcome unknown.';
 COMMENT ON COLUMN reconcile.provider.max_response_bytes IS 'An answer is cut there; a cut answer is no complete answer.';
@@ -57,6 +81,7 @@ COMMENT ON COLUMN reconcile.provider.allow_http IS 'Allow unencrypted http.';
 COMMENT ON COLUMN reconcile.provider.allow_private_addresses IS 'Allow loopback, private and link-local addresses, tested on the resolved address at connect time.';
 COMMENT ON COLUMN reconcile.provider.ca_file IS 'File with the trusted certificates; NULL is the system''s bundle.';
 COMMENT ON COLUMN reconcile.provider.paused_at IS 'When sending to the provider was paused; NULL if it is not. See pause() and resume().';
+COMMENT ON COLUMN reconcile.provider.paused_by IS 'By whom; engine: the provider has refused our credential.';
 
 COMMENT ON COLUMN reconcile.provider.window_pinned IS 'The windows stay as they are, even if an object has been seen after one had closed.';
 COMMENT ON COLUMN reconcile.provider.credential IS

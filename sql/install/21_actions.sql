@@ -127,9 +127,14 @@ CREATE INDEX action_for_people ON reconcile.action (provider, action_id) WHERE s
 CREATE INDEX action_expiry ON reconcile.action (not_after) WHERE state = 'planned' AND not_after IS NOT NULL;
 CREATE INDEX action_gate ON reconcile.action (gate_us)
 	WHERE state IN ('outcome_unknown', 'delivered', 'succeeded') AND gate_us IS NOT NULL;
+CREATE INDEX action_gate_of_provider ON reconcile.action (provider, gate_us)
+	WHERE state IN ('outcome_unknown', 'delivered', 'succeeded') AND gate_us IS NOT NULL;
+-- What counts against the ambiguity budget.
+CREATE INDEX action_uncertain ON reconcile.action (provider)
+	WHERE state IN ('outcome_unknown', 'reconciling', 'manual_review');
 -- One object confirms one action.
 CREATE INDEX action_artifact ON reconcile.action (provider, artifact_id) WHERE artifact_id IS NOT NULL;
-CREATE INDEX action_replacement ON reconcile.action (due_at)
+CREATE INDEX action_replacement ON reconcile.action (provider, due_at)
 	WHERE state = 'planned' AND looked_at IS NOT NULL;
 
 CREATE TABLE reconcile.attempt (

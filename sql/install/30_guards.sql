@@ -255,9 +255,15 @@ BEGIN
 				USING ERRCODE = '55000', HINT = 'If it is for the same account, put its content into the file that is named now. Otherwise settle them first, or define a new provider.';
 		END IF;
 	END IF;
+	IF NEW.paused_at IS NULL THEN
+		NEW.paused_by := NULL;
+	ELSIF OLD.paused_at IS NULL THEN
+		NEW.paused_by := coalesce(NEW.paused_by, session_user);
+	END IF;
+	PERFORM reconcile.wake();
 	-- A pause is no change of what the provider is.
-	IF to_jsonb(NEW) - '{version,paused_at,paused_reason}'::text[] IS DISTINCT FROM
-		to_jsonb(OLD) - '{version,paused_at,paused_reason}'::text[] THEN
+	IF to_jsonb(NEW) - '{version,paused_at,paused_reason,paused_by}'::text[] IS DISTINCT FROM
+		to_jsonb(OLD) - '{version,paused_at,paused_reason,paused_by}'::text[] THEN
 		NEW.version := OLD.version + 1;
 	ELSE
 		NEW.version := OLD.version;
@@ -267,6 +273,22 @@ END $$;
 COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address or credential while actions are unresolved. SQLSTATE 55000.';
 CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
+
+CREATE FUNCTION reconcile.provider_paused() RETURNS trigger
+	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+	IF NEW.paused_at IS NULL THEN
+		UPDATE reconcile.pause_period s SET resumed_at = clock_timestamp(), resumed_by = session_user
+		 WHERE s.scope = 'provider' AND s.name = NEW.provider AND s.resumed_at IS NULL;
+	ELSE
+		INSERT INTO reconcile.pause_period (scope, name, paused_at, paused_by, reason)
+		VALUES ('provider', NEW.provider, NEW.paused_at, NEW.paused_by, NEW.paused_reason);
+	END IF;
+	RETURN NULL;
+END $$;
+COMMENT ON FUNCTION reconcile.provider_paused() IS 'Trigger: keeps the periods in which a provider was paused.';
+CREATE TRIGGER provider_paused AFTER UPDATE OF paused_at ON reconcile.provider
+	FOR EACH ROW WHEN ((OLD.paused_at IS NULL) <> (NEW.paused_at IS NULL)) EXECUTE FUNCTION reconcile.provider_paused();
 
 CREATE FUNCTION reconcile.operation_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

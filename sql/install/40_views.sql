@@ -73,6 +73,7 @@ CREATE VIEW reconcile.action_history WITH (security_barrier) AS
 COMMENT ON VIEW reconcile.action_history IS 'Every step of every action, with the time it stayed there; NULL for the present state.';
 
 CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
+	WITH limits AS MATERIALIZED (SELECT * FROM reconcile.provider_limits)
 	SELECT a.action_id, a.operation, a.provider, a.client_reference, a.submitter, a.state, a.event AS last_event,
 		coalesce(r.meaning, 'it has been recorded') || coalesce(': ' || reconcile.evidence_words(a.evidence), '') AS why,
 		a.recorded_at AS since,
@@ -90,7 +91,9 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 						-- An earlier one that was replaced comes after what has overtaken it.
 						AND (b.action_id < a.action_id OR NOT b.waits AND reconcile.resolved_status(b.standing) = 'DENIED_UNRESOLVED')
 					 ORDER BY b.action_id > a.action_id DESC, b.action_id DESC LIMIT 1), 'it is sent')
-				WHEN p.paused_at IS NOT NULL THEN format('it is sent when somebody resumes provider "%s", paused because: %s', p.provider, p.paused_reason)
+				WHEN p.paused_because IS NOT NULL OR a.due_at <= now() AND p.sends_when IS NOT NULL THEN 'it is sent when ' || p.sends_when
+				WHEN a.operation = ANY (p.paused_operations) THEN (SELECT format('it is sent when somebody resumes operation "%s", paused by %s because: %s', s.name, s.paused_by, s.reason)
+					FROM reconcile.pause_period s WHERE s.scope = 'operation' AND s.name = a.operation AND s.resumed_at IS NULL)
 				WHEN a.looked_at IS NOT NULL THEN 'the provider is asked, then it is sent'
 				ELSE 'it is sent' END
 			WHEN 'submitted' THEN 'its answer comes, or the time limit of the attempt'
@@ -100,11 +103,12 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 			WHEN 'delivered' THEN CASE WHEN EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)
 				THEN 'the provider is asked for its verdict' ELSE 'the verdict of the provider comes, or is given up waiting for' END
 		END AS next_step,
-		CASE WHEN a.state = 'planned' AND NOT a.held AND NOT a.waits AND p.paused_at IS NULL THEN a.due_at
+		CASE WHEN a.state = 'planned' AND NOT a.held AND NOT a.waits AND p.paused_because IS NULL AND a.operation <> ALL (coalesce(p.paused_operations, '{}'))
+			THEN greatest(a.due_at, p.probe_at)
 			WHEN a.state IN ('outcome_unknown', 'delivered') THEN a.eligible_at END AS next_step_at,
 		reconcile.advice(a.state) AS advice, a.evidence, a.version
 	FROM reconcile.action a
-	LEFT JOIN reconcile.provider p ON p.provider = a.provider
+	LEFT JOIN limits p ON p.provider = a.provider
 	LEFT JOIN (SELECT DISTINCT ON (t.event, t.to_state) t.event, t.to_state, t.meaning FROM reconcile.transition_rules() t
 		WHERE t.subject = 'action' ORDER BY t.event, t.to_state, t.from_state) r ON r.event = a.event AND r.to_state = a.state
 	WHERE a.state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered')

@@ -53,14 +53,14 @@ COMMENT ON FUNCTION reconcile.profile_refused(text, text) IS 'Error 22023 about 
 CREATE FUNCTION reconcile.profile_columns(part text) RETURNS TABLE (name text, type text, json_type text)
 	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),
-		CASE a.atttypid WHEN 'boolean'::regtype THEN 'boolean' WHEN 'integer'::regtype THEN 'integer' WHEN 'jsonb'::regtype THEN 'value'
+		CASE a.atttypid WHEN 'boolean'::regtype THEN 'boolean' WHEN 'integer'::regtype THEN 'integer' WHEN 'numeric'::regtype THEN 'number' WHEN 'jsonb'::regtype THEN 'value'
 			WHEN 'integer[]'::regtype THEN 'array of integers' WHEN 'text[]'::regtype THEN 'array of strings' ELSE 'string' END
 	  FROM pg_attribute a
 	 WHERE a.attrelid = (CASE $1 WHEN 'provider' THEN 'reconcile.provider' WHEN 'operation' THEN 'reconcile.operation' WHEN 'answers' THEN 'reconcile.response_rule'
 			WHEN 'lookups' THEN 'reconcile.lookup_rule' WHEN 'poll' THEN 'reconcile.poll_rule' WHEN 'facts' THEN 'reconcile.profile_fact'
 			WHEN 'events' THEN 'reconcile.event_source' WHEN 'rules' THEN 'reconcile.event_rule' END)::regclass
 	   AND a.attnum > 0 AND NOT a.attisdropped
-	   AND a.attname NOT IN ('operation', 'provider', 'version', 'position', 'profile', 'profile_version', 'paused_at', 'paused_reason')
+	   AND a.attname NOT IN ('operation', 'provider', 'version', 'position', 'profile', 'profile_version', 'paused_at', 'paused_reason', 'paused_by')
 	 ORDER BY a.attnum
 $$;
 COMMENT ON FUNCTION reconcile.profile_columns(text) IS 'The keys that a part of a profile may have (provider, operation, answers, lookups, poll, events, rules, facts): columns, with the JSON type of each.';

@@ -85,34 +85,6 @@ END $$;
 COMMENT ON FUNCTION reconcile.submit(text, jsonb, text, text, timestamptz, timestamptz, integer, text, uuid[], text, boolean, boolean) IS
 	'Record an intent. The action with the same intent_key, or without a key the unresolved one with the same fingerprint, comes back instead of a second one (joined); one that was proven not to have happened is queued again; on_duplicate => new records a deliberate repetition. priority is from -2 to 2; actions with one ordering_key go out one after another; depends_on are actions that must have succeeded; hold keeps it back until release(). Errors: 42704 no such operation, 23505 the key names another intent, 22023 the request could not be made.';
 
-CREATE FUNCTION reconcile.pause(provider text, reason text) RETURNS void
-	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-	IF $2 IS NULL OR $2 !~ '[^[:space:]]' THEN
-		RAISE EXCEPTION 'a reason is required to pause provider "%"', $1 USING ERRCODE = '22023', HINT = 'It is shown to whoever wonders.';
-	END IF;
-	UPDATE reconcile.provider p SET paused_at = coalesce(p.paused_at, clock_timestamp()), paused_reason = coalesce(p.paused_reason, $2)
-	 WHERE p.provider = $1;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'provider "%" does not exist', $1 USING ERRCODE = 'undefined_object', HINT = 'The names are in reconcile.provider.';
-	END IF;
-END $$;
-COMMENT ON FUNCTION reconcile.pause(text, text) IS
-	'Send nothing new to a provider. What is open stays open, lookups go on, submitting stays possible. Pausing twice keeps the first reason.';
-
-CREATE FUNCTION reconcile.resume(provider text) RETURNS void
-	LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-BEGIN
-	UPDATE reconcile.provider p SET paused_at = NULL, paused_reason = NULL WHERE p.provider = $1;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION 'provider "%" does not exist', $1 USING ERRCODE = 'undefined_object', HINT = 'The names are in reconcile.provider.';
-	END IF;
-	PERFORM reconcile.wake();
-END $$;
-COMMENT ON FUNCTION reconcile.resume(text) IS 'Send to a provider again.';
-
 CREATE FUNCTION reconcile.arm(reason text) RETURNS void
 	AS 'MODULE_PATHNAME', 'ar_arm' LANGUAGE C VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
 COMMENT ON FUNCTION reconcile.arm(text) IS

@@ -77,7 +77,8 @@ GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name),
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
 	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
 	reconcile.inbox, reconcile.unmatched_event, reconcile.event_source, reconcile.event_rule, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
-	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock TO reconcile_reader;
+	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock,
+	reconcile.breaker, reconcile.pause_period, reconcile.provider_limits TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.capabilities(reconcile.operation), reconcile.missing_for(reconcile.tier, reconcile.operation),
 	reconcile.query_surface(reconcile.operation), reconcile.on_lost_answer(reconcile.operation) TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.library_version(), reconcile.verify_history(uuid), reconcile.fold_violation(),
@@ -100,10 +101,12 @@ GRANT EXECUTE ON FUNCTION reconcile.cancel(uuid, text) TO reconcile_submitter, r
 GRANT EXECUTE ON FUNCTION reconcile.hold(uuid, text), reconcile.release(uuid, text, reconcile.intent_fingerprint), reconcile.replace(uuid, text),
 	reconcile.abandon(uuid, text), reconcile.look_up_now(uuid, text), reconcile.resolve(uuid, text, text, text, integer, jsonb, boolean),
 	reconcile.bulk_preview(text, uuid[], text, text, reconcile.state, boolean, name, timestamptz, text, integer), reconcile.bulk_apply(bigint, text),
-	reconcile.pause(text, text), reconcile.resume(text), reconcile.wake() TO reconcile_operator;
+	reconcile.pause(text, text, text), reconcile.resume(text, text), reconcile.pause_scope(text, text), reconcile.wake() TO reconcile_operator;
 GRANT EXECUTE ON FUNCTION reconcile.instant_words(timestamptz), reconcile.window_open_until(uuid), reconcile.awaits_approval(reconcile.action), reconcile.try_preview(uuid),
 	reconcile.attempts_summary(uuid), reconcile.lookups_summary(uuid), reconcile.risk_of_repeating(reconcile.action) TO reconcile_reader;
 GRANT UPDATE (paused_at, paused_reason) ON reconcile.provider TO reconcile_operator;
+GRANT INSERT (scope, name, reason), UPDATE (resumed_at, resumed_by) ON reconcile.pause_period TO reconcile_operator;
+GRANT UPDATE (open_until_us, open_until) ON reconcile.breaker TO reconcile_operator;
 
 GRANT INSERT, UPDATE, DELETE ON reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule TO reconcile_admin;
 GRANT EXECUTE ON PROCEDURE reconcile.run(interval, boolean, integer, integer, integer, integer) TO reconcile_operator;

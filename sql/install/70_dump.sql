@@ -1,4 +1,5 @@
--- What a dump carries: everything but the arming, so that a restored copy sends nothing, and the catalogue, which the extension brings.
+-- What a dump carries: everything but the arming, so that a restored copy sends nothing, the breakers, which soon find out anew, and
+-- the catalogue, which the extension brings.
 
 SELECT pg_catalog.pg_extension_config_dump('reconcile.installation', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.provider', '');
@@ -26,4 +27,6 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.incident_incident_id_seq',
 SELECT pg_catalog.pg_extension_config_dump('reconcile.window_sample', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.window_sample_sample_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.clock', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.pause_period', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.pause_period_pause_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.self_test_result', '');

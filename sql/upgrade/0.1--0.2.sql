@@ -29,6 +29,26 @@
 DROP VIEW reconcile.health;
 DROP FUNCTION reconcile.engine();
 
+-- Limits.
+ALTER TABLE reconcile.provider
+	ADD COLUMN max_rate numeric,
+	ADD COLUMN ambiguity_budget integer,
+	ADD COLUMN max_lookups_in_flight integer NOT NULL DEFAULT 16,
+	ADD COLUMN max_lookup_rate numeric,
+	ADD COLUMN breaker_after integer DEFAULT 10,
+	ADD COLUMN breaker_pause interval NOT NULL DEFAULT '5 seconds',
+	ADD COLUMN breaker_pause_max interval NOT NULL DEFAULT '5 minutes',
+	ADD COLUMN paused_by text,
+	ADD CONSTRAINT provider_max_rate CHECK (max_rate BETWEEN 0.0001 AND 10000),
+	ADD CONSTRAINT provider_ambiguity_budget CHECK (ambiguity_budget BETWEEN 1 AND 1000000),
+	ADD CONSTRAINT provider_max_lookups_in_flight CHECK (max_lookups_in_flight BETWEEN 1 AND 1000),
+	ADD CONSTRAINT provider_max_lookup_rate CHECK (max_lookup_rate BETWEEN 0.0001 AND 10000),
+	ADD CONSTRAINT provider_breaker_after CHECK (breaker_after BETWEEN 1 AND 1000000),
+	ADD CONSTRAINT provider_breaker_pause CHECK (extract(epoch FROM breaker_pause) >= 0.001 AND extract(epoch FROM breaker_pause) <= extract(epoch FROM breaker_pause_max)
+		AND extract(epoch FROM breaker_pause_max) <= 86400);
+DROP INDEX reconcile.action_replacement;
+DROP FUNCTION reconcile.pause(text, text);
+DROP FUNCTION reconcile.resume(text);
 
 -- AFTER THE FUNCTIONS: what needs functions or tables that are new.
 

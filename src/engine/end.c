@@ -125,6 +125,7 @@ start_end(const ArErrand *errand, ArAttemptEnd *end)
 	end->action_id = errand->dispatch->action_id;
 	end->dispatch_id = errand->dispatch->dispatch_id;
 	end->http_status = errand->exchange ? errand->exchange->facts.http_status : 0;
+	end->asked_pause_us = -1;
 }
 
 /*
@@ -349,6 +350,28 @@ plan_question(const ArDispatch *d, bool said_all, ArAttemptEnd *end)
 		end->ask_in_us = 0;
 }
 
+/* What it says about the provider: is it there, does it ask to be left alone for a while, and what for. */
+static void
+read_reach(const ArErrand *errand, ArTransferClass transfer, ArAttemptEnd *end)
+{
+	const ArDispatch *d = errand->dispatch;
+	const ArExchange *x = errand->exchange;
+	int64		asked_us = x != NULL ? ar_send_asked_pause_us(x) : -1;
+
+	end->reach = ar_reach(transfer, d->refusal != NULL, end->http_status, end->event == AR_EVENT_NOT_EXECUTED);
+	if (end->reach != AR_NOT_REACHED)
+		return;
+	if (transfer == AR_TRANSFER_ANSWERED)
+	{
+		if (asked_us >= 0)
+			end->asked_pause_us = ar_retry_after_us(asked_us, d->retry_pause_us, d->retry_after_max_us);
+		end->reason = psprintf("answer %d", end->http_status);
+	}
+	else
+		end->reason = errand->start_problem ? errand->start_problem :
+			x != NULL && x->error[0] != '\0' && ar_answer_text_is_clean(x->error) ? x->error : "no complete answer";
+}
+
 /*
  * What the end of an attempt means: decided from the transfer itself, here and
  * nowhere else.  Palloc'ed in the current context; needs a transaction.
@@ -385,6 +408,7 @@ ar_send_describe_end(const ArErrand *errand, ArAttemptEnd *end)
 		read_answer(errand, answer, end);
 		said_all = has_said_all(errand, answer, end->attempt_state);
 	}
+	read_reach(errand, transfer, end);
 	end->evidence = describe_transfer(errand, transfer, answer_name);
 	end->due_in_us = ar_backoff_us(d->retry_pause_us, d->retry_pause_max_us, d->failures + 1,
 								   pg_prng_double(&pg_global_prng_state));

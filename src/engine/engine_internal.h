@@ -12,7 +12,9 @@
 #include "engine/engine.h"
 #include "profile/match.h"
 #include "store/dispatch.h"
+#include "store/limits.h"
 #include "store/question.h"
+#include "store/recovery.h"
 #include "transport/transport.h"
 
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
@@ -85,6 +87,19 @@ typedef struct ArLeisure
 	int64		not_before_us;
 } ArLeisure;
 
+#define AR_PROVIDER_NAME	64
+#define AR_RAMP_MAX			1000	/* no provider may have more in flight */
+
+/* What there may be room for at a provider. */
+typedef enum ArRoomKind
+{
+	AR_ROOM_TO_SEND,
+	AR_ROOM_TO_RESEND,
+	AR_ROOM_TO_ASK,
+	AR_ROOM_TO_ASK_BEFORE_SEND,
+	AR_ROOM_KINDS
+} ArRoomKind;
+
 struct ArEngine
 {
 	MemoryContext context;		/* lives as long as the engine */
@@ -105,6 +120,11 @@ struct ArEngine
 	int			open_lookups;
 	int			ended_count;
 	int64		ended_since_us;	/* monotonic time of the oldest unrecorded result */
+	/* limits */
+	struct HTAB *paces;			/* by provider; NULL: none yet */
+	ArProvider *providers;		/* as they were read in this turn */
+	int			provider_count;
+	char		last_served[AR_ROOM_KINDS][AR_PROVIDER_NAME];
 	/* sending */
 	bool		claim_one;		/* a claim failed: one at a time, to find the action at fault */
 	pg_uuid_t	skipped[AR_SKIPPED_MAX];	/* actions that could not be claimed */
@@ -141,7 +161,7 @@ extern void ar_gate_drive(ArEngine *engine);
 
 /* send.c: claiming and starting. Claiming needs an open engine transaction; may ereport. */
 extern int	ar_send_claim(ArEngine *engine, ArDispatch ***dispatches);
-extern int	ar_send_claim_resends(ArEngine *engine, ArDispatch **claimed, int claimed_count, ArDispatch ***dispatches);
+extern int	ar_send_claim_resends(ArEngine *engine, ArDispatch ***dispatches);
 extern bool ar_send_skip_next(ArEngine *engine);	/* in a transaction, after a claim of one failed */
 extern void ar_send_start(ArEngine *engine, ArDispatch **dispatches, int count);
 
@@ -181,7 +201,16 @@ extern ArErrand *ar_errand_begin(ArEngine *engine, ArDispatch *dispatch, ArQuest
 extern void ar_errand_end(ArEngine *engine, ArErrand *errand, ArExchange *exchange, const char *start_problem);
 extern void ar_errand_reopen(ArEngine *engine, ArErrand *errand);
 extern void ar_errand_free(ArEngine *engine, ArErrand *errand);
-extern int	ar_errand_open_counts(const ArEngine *engine, ArDispatch **claimed, int claimed_count, ArOpenCount **counts);
+
+/*
+ * limits.c: in a transaction; may ereport.  Reading them begins a look; what is
+ * then taken leaves the less room.
+ */
+extern void ar_limits_read(ArEngine *engine);
+extern int	ar_limits_rooms(ArEngine *engine, ArRoomKind kind, ArProviderRoom **rooms);
+extern void ar_limits_take(ArEngine *engine, ArRoomKind kind, const char *provider);
+extern int	ar_limits_waits(ArEngine *engine, ArProviderWaits **waits);
+extern void ar_limits_note(ArEngine *engine, ArErrand **errands, const ArAttemptEnd *ends, int count);
 
 /* stall.c: a database that cannot be written, for now. */
 extern bool ar_engine_stalls_on(int code);

@@ -14,26 +14,39 @@
 #include "core/link_header.h"
 #include "profile/answer.h"
 
-/* Questions have a budget of their own, so that they pass a crowd of writes. */
-#define QUESTION_LIMIT 64
+typedef int (*AskFunction) (MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions);
 
+/* Questions of one sort, behind those that there are already. */
+static int
+ask_for(ArEngine *engine, AskFunction ask, ArRoomKind kind, ArQuestion ***questions, int count)
+{
+	ArAskLimits limits = {0};
+	ArProviderRoom *rooms;
+	ArQuestion **more;
+	int			more_count;
+
+	limits.room_count = ar_limits_rooms(engine, kind, &rooms);
+	limits.rooms = rooms;
+	limits.epoch = engine->epoch;
+	limits.limit = AR_CLAIM_LIMIT;
+	more_count = ask(engine->turn_context, &limits, &more);
+	*questions = count == 0 ? more : repalloc(*questions, sizeof(ArQuestion *) * (count + more_count));
+	for (int i = 0; i < more_count; i++)
+	{
+		ar_limits_take(engine, kind, more[i]->provider);
+		(*questions)[count + i] = more[i];
+	}
+	return count + more_count;
+}
+
+/* Questions have a budget of their own, so that they pass a crowd of writes and an open breaker. */
 int
 ar_ask_claim(ArEngine *engine, ArQuestion ***questions)
 {
-	int			room = QUESTION_LIMIT - engine->open_lookups;
-	ArQuestion **lookups;
-	ArQuestion **polls;
-	int			lookup_count;
-	int			poll_count;
+	int			count = ask_for(engine, ar_store_ask, AR_ROOM_TO_ASK, questions, 0);
 
-	if (room <= 0)
-		return 0;
-	lookup_count = ar_store_ask(engine->turn_context, engine->epoch, room, &lookups);
-	poll_count = ar_store_poll(engine->turn_context, engine->epoch, room, &polls);
-	*questions = palloc(sizeof(ArQuestion *) * Max(lookup_count + poll_count, 1));
-	memcpy(*questions, lookups, sizeof(ArQuestion *) * lookup_count);
-	memcpy(*questions + lookup_count, polls, sizeof(ArQuestion *) * poll_count);
-	return lookup_count + poll_count;
+	count = ask_for(engine, ar_store_ask_again, AR_ROOM_TO_ASK_BEFORE_SEND, questions, count);
+	return ask_for(engine, ar_store_poll, AR_ROOM_TO_ASK, questions, count);
 }
 
 static void

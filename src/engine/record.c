@@ -141,6 +141,7 @@ record_in_transaction(ArEngine *engine, ArErrand **errands, int count, bool *don
 	if (write_count == 0)
 		return;
 	ends = describe_ends(writes, write_count);
+	ar_limits_note(engine, writes, ends, write_count);
 	recorded = palloc(sizeof(bool) * write_count);
 	vanished = palloc(sizeof(bool) * write_count);
 	ar_store_record_ends(ends, write_count, recorded, vanished);

@@ -6,15 +6,14 @@
 
 #include "utils/fmgrprotos.h"
 
-/* Room is what the open transfers leave, and those that this turn is about to start. */
 static ArClaimLimits
-claim_limits(ArEngine *engine, ArDispatch **claimed, int claimed_count)
+claim_limits(ArEngine *engine, ArRoomKind kind)
 {
 	ArClaimLimits limits = {0};
-	ArOpenCount *open;
+	ArProviderRoom *rooms;
 
-	limits.open_count = ar_errand_open_counts(engine, claimed, claimed_count, &open);
-	limits.open = open;
+	limits.room_count = ar_limits_rooms(engine, kind, &rooms);
+	limits.rooms = rooms;
 	limits.epoch = engine->epoch;
 	limits.limit = engine->claim_one ? 1 : AR_CLAIM_LIMIT;
 	limits.skipped = engine->skipped;
@@ -22,21 +21,31 @@ claim_limits(ArEngine *engine, ArDispatch **claimed, int claimed_count)
 	return limits;
 }
 
+static int
+take(ArEngine *engine, ArRoomKind kind, ArDispatch **dispatches, int count)
+{
+	for (int i = 0; i < count; i++)
+		ar_limits_take(engine, kind, dispatches[i]->provider);
+	return count;
+}
+
 int
 ar_send_claim(ArEngine *engine, ArDispatch ***dispatches)
 {
-	ArClaimLimits limits = claim_limits(engine, NULL, 0);
+	ArClaimLimits limits = claim_limits(engine, AR_ROOM_TO_SEND);
+	int			count = ar_store_claim(engine->turn_context, &limits, dispatches);
 
-	return ar_store_claim(engine->turn_context, &limits, dispatches);
+	return take(engine, AR_ROOM_TO_SEND, *dispatches, count);
 }
 
 /* Sending again counts as asking: it is done when everything is looked at. */
 int
-ar_send_claim_resends(ArEngine *engine, ArDispatch **claimed, int claimed_count, ArDispatch ***dispatches)
+ar_send_claim_resends(ArEngine *engine, ArDispatch ***dispatches)
 {
-	ArClaimLimits limits = claim_limits(engine, claimed, claimed_count);
+	ArClaimLimits limits = claim_limits(engine, AR_ROOM_TO_RESEND);
+	int			count = ar_store_claim_resends(engine->turn_context, &limits, dispatches);
 
-	return ar_store_claim_resends(engine->turn_context, &limits, dispatches);
+	return take(engine, AR_ROOM_TO_RESEND, *dispatches, count);
 }
 
 /*
@@ -47,9 +56,11 @@ ar_send_claim_resends(ArEngine *engine, ArDispatch **claimed, int claimed_count,
 bool
 ar_send_skip_next(ArEngine *engine)
 {
-	ArClaimLimits limits = claim_limits(engine, NULL, 0);
+	ArClaimLimits limits;
 	pg_uuid_t  *next = &engine->skipped[engine->skipped_count];
 
+	ar_limits_read(engine);
+	limits = claim_limits(engine, AR_ROOM_TO_SEND);
 	if (engine->skipped_count >= AR_SKIPPED_MAX || !ar_store_next_due(&limits, next))
 		return false;
 	ereport(LOG,

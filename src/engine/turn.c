@@ -109,6 +109,8 @@ static void
 plan_ahead(ArEngine *engine)
 {
 	ArAgenda	agenda;
+	ArProviderWaits *waits;
+	int			wait_count;
 	int64		next = -1;
 	int64		candidates[5];
 	int64		now = ar_monotonic_us();
@@ -116,7 +118,8 @@ plan_ahead(ArEngine *engine)
 	/* Others may come after what has expired, or need it. */
 	if (ar_store_expire() > 0)
 		ar_engine_wake(engine);
-	ar_store_agenda(&agenda);
+	wait_count = ar_limits_waits(engine, &waits);
+	ar_store_agenda(waits, wait_count, &agenda);
 	candidates[0] = agenda.send_in_us;
 	candidates[1] = agenda.ask_in_us;
 	candidates[2] = agenda.expire_in_us;
@@ -129,7 +132,10 @@ plan_ahead(ArEngine *engine)
 	}
 	if (engine->recovery_left)
 		next = 0;
-	engine->nothing_due = next != 0 && !engine->dependents.wanted && !engine->keys.wanted;
+	engine->nothing_due = next != 0 && !agenda.paced && !engine->dependents.wanted && !engine->keys.wanted;
+	/* A few at a time is better than one by one. */
+	if (agenda.paced && next < AR_LOOK_SOON_US)
+		next = AR_LOOK_SOON_US;
 	/* What is due and was not to be had is locked, or waits for room: results make room. */
 	if (next == 0)
 		next = ar_engine_is_idle(engine) && engine->skipped_count == 0 ? AR_LOOK_AGAIN_US : 10 * AR_LOOK_AGAIN_US;
@@ -215,10 +221,11 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 		look_at_leisure(&engine->dependents, ar_store_let_dependents_go);
 		look_at_leisure(&engine->keys, ar_store_let_keys_go);
 	}
+	ar_limits_read(engine);
 	work->dispatch_count = ar_send_claim(engine, &work->dispatches);
 	if (asking)
 	{
-		work->resend_count = ar_send_claim_resends(engine, work->dispatches, work->dispatch_count, &work->resends);
+		work->resend_count = ar_send_claim_resends(engine, &work->resends);
 		work->question_count = ar_ask_claim(engine, &work->questions);
 	}
 	if (asking && work->dispatch_count + work->resend_count + work->question_count == 0)

@@ -86,11 +86,11 @@
 /* A delivered or succeeded action keeps its state while it is asked about; its gate is taken so that it is asked once. */
 static ArStatement ask_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id, a.state, l.position FROM reconcile.action a"
+	" SELECT d.* FROM unnest($5, $6) AS p(provider, room) CROSS JOIN LATERAL (SELECT a.action_id, a.state, l.position FROM reconcile.action a"
 	CURRENT_RULE
-	" WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND (l.kind <> 'replay_by_key' OR l.kind IS NULL AND a.state = 'succeeded')"
+	" WHERE a.provider = p.provider AND a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us <= $1 AND (l.kind <> 'replay_by_key' OR l.kind IS NULL AND a.state = 'succeeded')"
 	"  AND (a.state <> 'delivered' OR NOT " WAITS_FOR_VERDICT ")"
-	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
+	" ORDER BY a.gate_us LIMIT p.room FOR NO KEY UPDATE OF a SKIP LOCKED) d LIMIT $2"
 	"), unknown AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'ask', state = 'reconciling', lookup_position = due.position,"
 	"  evidence = jsonb_build_object('lookup', jsonb_build_object('rule', due.position, 'asked_us', $1, 'gate_us', a.gate_us))"
@@ -102,20 +102,21 @@ static ArStatement ask_statement = {
 	"  AND due.state <> 'outcome_unknown' RETURNING a.*, due.position AS rule_position"
 	"), moved AS (SELECT * FROM unknown UNION ALL SELECT * FROM quiet"
 	QUESTIONS,
-	4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}
+	6, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTARRAYOID, INT4ARRAYOID}
 };
 
 /* What is queued goes out only on a look that is fresh by the upper clock, at a surface whose negatives count. */
 static ArStatement ask_again_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id, l.position FROM reconcile.action a JOIN reconcile.provider p ON p.provider = a.provider"
+	" SELECT d.* FROM unnest($5, $6) AS p(provider, room) CROSS JOIN LATERAL (SELECT a.action_id, l.position FROM reconcile.action a"
 	" CROSS JOIN LATERAL (SELECT x.position FROM reconcile.lookup_rule x WHERE x.operation = a.operation"
 	"  AND x.kind <> 'replay_by_key' ORDER BY x.absence_proves DESC, x.position LIMIT 1) l"
-	" WHERE a.state = 'planned' AND a.looked_at IS NOT NULL AND NOT a.waits AND NOT a.held AND a.due_at <= $3 AND p.paused_at IS NULL"
+	" WHERE a.provider = p.provider AND a.state = 'planned' AND a.looked_at IS NOT NULL AND NOT a.waits AND NOT a.held AND a.due_at <= $3"
+	"  AND " OPERATION_IS_NOT_PAUSED
 	"  AND (a.not_after IS NULL OR a.not_after > $3)"
-	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $5 AND coalesce($6 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"
+	"  AND NOT (a.looked_lifetime IS NOT DISTINCT FROM $7 AND coalesce($8 - a.looked_boot_us, -1) BETWEEN 0 AND 60000000"
 	"       AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds')"
-	" ORDER BY a.due_at LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
+	" ORDER BY a.due_at LIMIT p.room FOR NO KEY UPDATE OF a SKIP LOCKED) d LIMIT $2"
 	"), moved AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'look_again', state = 'reconciling', attempt_number = NULL,"
 	"  evidence = jsonb_build_object('lookup', jsonb_strip_nulls(jsonb_build_object('rule', due.position, 'asked_us', $1,"
@@ -123,7 +124,7 @@ static ArStatement ask_again_statement = {
 	" FROM due WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due))"
 	" RETURNING a.*, due.position AS rule_position"
 	QUESTIONS,
-	6, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTOID, INT8OID}
+	8, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTARRAYOID, INT4ARRAYOID, TEXTOID, INT8OID}
 };
 
 static int *
@@ -291,31 +292,40 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	return q;
 }
 
-int
-ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions)
+static int
+ask(ArStatement *statement, MemoryContext parent, const ArAskLimits *limits, bool before_send, ArQuestion ***questions)
 {
 	ArMoment	now = ar_moment_now();
 	int64		asked_us = ar_lower_now();
-	Datum		values[6];
-	int			count = 0;
+	Datum		values[8];
+	uint64		rows;
 
-	*questions = palloc(sizeof(ArQuestion *) * Max(limit, 1) * 2);
-	ar_store_surrender(asked_us);
-	ar_store_give_up_waiting();
 	values[0] = Int64GetDatum(asked_us);
-	values[1] = Int64GetDatum(limit);
+	values[1] = Int64GetDatum(limits->limit);
 	values[2] = TimestampTzGetDatum(now.wall);
-	values[3] = Int64GetDatum(epoch);
-	values[4] = CStringGetTextDatum(now.lifetime);
-	values[5] = Int64GetDatum(now.boot_us);
-	for (int i = 0; i < 2; i++)
-	{
-		uint64		rows = ar_statement_run(i == 0 ? &ask_statement : &ask_again_statement, values, NULL);
+	values[3] = Int64GetDatum(limits->epoch);
+	ar_room_datums(limits->rooms, limits->room_count, &values[4]);
+	values[6] = CStringGetTextDatum(now.lifetime);
+	values[7] = Int64GetDatum(now.boot_us);
+	rows = ar_statement_run(statement, values, NULL);
+	*questions = palloc(sizeof(ArQuestion *) * Max(rows, 1));
+	for (uint64 row = 0; row < rows; row++)
+		(*questions)[row] = read_question(parent, row, before_send, asked_us, now);
+	return (int) rows;
+}
 
-		for (uint64 row = 0; row < rows; row++)
-			(*questions)[count++] = read_question(parent, row, i == 1, asked_us, now);
-	}
-	return count;
+int
+ar_store_ask(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions)
+{
+	ar_store_surrender(ar_lower_now());
+	ar_store_give_up_waiting();
+	return ask(&ask_statement, parent, limits, false, questions);
+}
+
+int
+ar_store_ask_again(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions)
+{
+	return ask(&ask_again_statement, parent, limits, true, questions);
 }
 
 static ArStatement cursor_statement = {

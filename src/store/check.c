@@ -19,6 +19,8 @@ static ArStatement check_statement = {
 	"SELECT CASE"
 	" WHEN a.state <> 'submitted' OR a.dispatch_id <> $2 OR a.version <> $3 THEN 'the action has moved on'"
 	" WHEN (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL THEN 'the provider is paused'"
+	" WHEN EXISTS (SELECT FROM reconcile.pause_period s WHERE s.resumed_at IS NULL AND s.scope = 'operation' AND s.name = a.operation) THEN 'the operation is paused'"
+	" WHEN EXISTS (SELECT FROM reconcile.pause_period s WHERE s.resumed_at IS NULL AND s.scope = 'everything') THEN 'everything is paused'"
 	" WHEN a.not_after <= $4 THEN 'its time has passed'"
 	" WHEN a.held THEN 'it is held'"
 	" WHEN EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id = a.action_id AND i.applied_at IS NULL)"

@@ -17,46 +17,49 @@
 	"a.action_id, a.operation, a.provider, a.client_reference, a.payload, a.depends_on, a.attempts, a.looked_at, a.inconclusives," \
 	" a.idempotency_key, a.key_generation, a.key_first_at, a.key_first_boot_us, a.key_first_boot, a.not_after"
 
+#define PROVIDER_IS_NOT_PAUSED \
+	"(SELECT x.paused_at IS NULL FROM reconcile.provider x WHERE x.provider = p.provider)" \
+	" AND NOT EXISTS (SELECT FROM reconcile.pause_period s WHERE s.scope = 'everything' AND s.resumed_at IS NULL)"
+
 /*
- * Every gate stands in the one statement: due, not expired, provider not
- * paused, room left at the provider, and for what rests on a look before the
- * send, one that is fresh by the upper clock.  SKIP LOCKED: a row somebody
- * holds is simply not claimed now.
+ * Every gate stands in the one statement: due, not expired, not paused, room
+ * left at the provider, and for what rests on a look before the send, one that
+ * is fresh by the upper clock.  SKIP LOCKED: a row somebody holds is simply
+ * not claimed now.  Providers are taken in the order in which they are given,
+ * so that one with much to do is not always the first.
  *
  * Here and elsewhere "= ANY (...)" repeats a join condition: it makes the
  * planner look rows up in the index even if it believes the table is empty.
  */
 #define DUE_ACTIONS \
 	" SELECT d.*, 0 AS rule_position" \
-	" FROM reconcile.provider p" \
-	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider" \
+	" FROM unnest($1, $2) AS p(provider, room)" \
 	" CROSS JOIN LATERAL (SELECT q.* FROM generate_series(2, -2, -1) AS s(priority) CROSS JOIN LATERAL (" \
 	"  SELECT " CLAIMED_COLUMNS " FROM reconcile.action a" \
 	"  WHERE a.provider = p.provider AND a.state = 'planned' AND NOT a.waits AND NOT a.held AND a.priority = s.priority AND a.due_at <= $3" \
 	"   AND (a.not_after IS NULL OR a.not_after > $3)" \
 	"   AND (a.looked_at IS NULL OR (a.looked_lifetime = $6 AND $7 - a.looked_boot_us BETWEEN 0 AND 60000000" \
 	"        AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds'))" \
-	"   AND a.action_id <> ALL ($9)" \
+	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED \
 	"  ORDER BY a.due_at, a.action_id" \
-	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)" \
-	"  FOR NO KEY UPDATE SKIP LOCKED) q LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)) d" \
-	" WHERE p.paused_at IS NULL ORDER BY p.provider LIMIT $8"
+	"  LIMIT p.room" \
+	"  FOR NO KEY UPDATE SKIP LOCKED) q LIMIT p.room) d" \
+	" WHERE " PROVIDER_IS_NOT_PAUSED " LIMIT $8"
 
 /* Unknown outcomes whose next rule is to send the very same request again. */
 #define DUE_RESENDS \
 	" SELECT d.*" \
-	" FROM reconcile.provider p" \
-	" LEFT JOIN unnest($1, $2) AS o(provider, open) ON o.provider = p.provider" \
+	" FROM unnest($1, $2) AS p(provider, room)" \
 	" CROSS JOIN LATERAL (" \
 	"  SELECT " CLAIMED_COLUMNS ", l.position AS rule_position FROM reconcile.action a" \
 	"  CROSS JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
 	"   WHERE x.operation = a.operation AND x.position >= a.lookup_position ORDER BY x.position LIMIT 1) l" \
 	"  WHERE a.provider = p.provider AND a.state = 'outcome_unknown' AND a.gate_us <= $4 AND l.kind = 'replay_by_key'" \
-	"   AND a.action_id <> ALL ($9)" \
+	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED \
 	"  ORDER BY a.gate_us" \
-	"  LIMIT greatest(p.max_in_flight - coalesce(o.open, 0), 0)" \
+	"  LIMIT p.room" \
 	"  FOR NO KEY UPDATE OF a SKIP LOCKED) d" \
-	" WHERE p.paused_at IS NULL ORDER BY p.provider LIMIT $8"
+	" WHERE " PROVIDER_IS_NOT_PAUSED " LIMIT $8"
 
 #define KEY_IS_ALIVE(row, op, prov) \
 	"reconcile.key_is_alive(" op ".key_lifetime, " op ".key_margin," \
@@ -284,23 +287,13 @@ read_dispatch(MemoryContext parent, uint64 row)
 static void
 fill_claim(const ArClaimLimits *limits, Datum *values)
 {
-	ArArray		providers;
-	ArArray		counts;
 	ArArray		skipped;
 	ArMoment	now = ar_moment_now();
 
-	ar_array_init(&providers, TEXTOID);
-	ar_array_init(&counts, INT4OID);
 	ar_array_init(&skipped, UUIDOID);
-	for (int i = 0; i < limits->open_count; i++)
-	{
-		ar_array_add_text(&providers, limits->open[i].provider);
-		ar_array_add(&counts, Int32GetDatum(limits->open[i].open), false);
-	}
 	for (int i = 0; i < limits->skipped_count; i++)
 		ar_array_add(&skipped, UUIDPGetDatum(&limits->skipped[i]), false);
-	values[0] = ar_array_datum(&providers);
-	values[1] = ar_array_datum(&counts);
+	ar_room_datums(limits->rooms, limits->room_count, values);
 	values[2] = TimestampTzGetDatum(now.wall);
 	values[3] = Int64GetDatum(ar_lower_now());
 	values[4] = Int64GetDatum(limits->epoch);

@@ -12,6 +12,7 @@
 
 #include "core/evidence.h"
 #include "core/lifecycle.h"
+#include "store/limits.h"
 
 /* What measure_window() and self_test() want done with an action, besides carrying it out. */
 typedef enum ArDrill
@@ -88,18 +89,11 @@ typedef struct ArDispatch
 	bool		drilled;		/* it refused because the request is to be lost */
 } ArDispatch;
 
-/* How many transfers are open per provider: what a claim must leave room for. */
-typedef struct ArOpenCount
-{
-	char		provider[64];
-	int			open;
-} ArOpenCount;
-
 /* What a claim has to keep to. */
 typedef struct ArClaimLimits
 {
-	const ArOpenCount *open;
-	int			open_count;
+	const ArProviderRoom *rooms;
+	int			room_count;
 	int64		epoch;
 	int			limit;
 	const pg_uuid_t *skipped;	/* actions that are left alone for a while */
@@ -146,6 +140,9 @@ typedef struct ArAttemptEnd
 	int			inconclusives;	/* so many resends by that rule have proven nothing */
 	bool		settles_earlier;	/* it is the stored reply to the earlier attempts with this key */
 	bool		pause_provider;	/* the answer says that our credential is dead */
+	ArReach		reach;			/* what it says about the provider */
+	int64		asked_pause_us;	/* the provider asks to be left alone so long; negative: it does not */
+	const char *reason;			/* if it was not reached, why */
 } ArAttemptEnd;
 
 /*

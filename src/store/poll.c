@@ -21,10 +21,10 @@
  */
 static ArStatement poll_statement = {
 	"WITH due AS ("
-	" SELECT a.action_id, t.number FROM reconcile.action a CROSS JOIN LATERAL (SELECT x.number FROM reconcile.attempt x"
+	" SELECT d.* FROM unnest($5, $6) AS p(provider, room) CROSS JOIN LATERAL (SELECT a.action_id, t.number FROM reconcile.action a CROSS JOIN LATERAL (SELECT x.number FROM reconcile.attempt x"
 	"  WHERE x.action_id = a.action_id AND x.state = 'delivered' AND x.event IN ('answered_async', 'found', 'confirm', 'resolve') ORDER BY x.number DESC LIMIT 1) t"
-	" WHERE a.state = 'delivered' AND a.gate_us <= $1 AND EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)"
-	" ORDER BY a.gate_us LIMIT $2 FOR NO KEY UPDATE OF a SKIP LOCKED"
+	" WHERE a.provider = p.provider AND a.state = 'delivered' AND a.gate_us <= $1 AND EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = a.operation)"
+	" ORDER BY a.gate_us LIMIT p.room FOR NO KEY UPDATE OF a SKIP LOCKED) d LIMIT $2"
 	"), moved AS ("
 	" UPDATE reconcile.action a SET gate_us = NULL FROM due"
 	" WHERE a.action_id = due.action_id AND a.action_id = ANY (ARRAY(SELECT action_id FROM due)) RETURNING a.*, due.number"
@@ -44,7 +44,7 @@ static ArStatement poll_statement = {
 	" JOIN reconcile.poll_rule b ON b.operation = m.operation"
 	" CROSS JOIN LATERAL reconcile.try_render_question(b.path, b.headers, NULL, m.client_reference, m.payload, m.idempotency_key,"
 	"  jsonb_build_object('artifact_id', m.artifact_id)) r",
-	4, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID}
+	6, {INT8OID, INT8OID, TIMESTAMPTZOID, INT8OID, TEXTARRAYOID, INT4ARRAYOID}
 };
 
 static ArQuestion *
@@ -91,17 +91,18 @@ read_poll(MemoryContext parent, uint64 row, int64 asked_us, ArMoment asked)
 }
 
 int
-ar_store_poll(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions)
+ar_store_poll(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions)
 {
 	ArMoment	now = ar_moment_now();
 	int64		asked_us = ar_lower_now();
-	Datum		values[4];
+	Datum		values[6];
 	uint64		rows;
 
 	values[0] = Int64GetDatum(asked_us);
-	values[1] = Int64GetDatum(limit);
+	values[1] = Int64GetDatum(limits->limit);
 	values[2] = TimestampTzGetDatum(now.wall);
-	values[3] = Int64GetDatum(epoch);
+	values[3] = Int64GetDatum(limits->epoch);
+	ar_room_datums(limits->rooms, limits->room_count, &values[4]);
 	rows = ar_statement_run(&poll_statement, values, NULL);
 	*questions = palloc(sizeof(ArQuestion *) * Max(rows, 1));
 	for (uint64 row = 0; row < rows; row++)

@@ -12,6 +12,7 @@
 
 #include "core/evidence.h"
 #include "store/clock.h"
+#include "store/limits.h"
 
 /* Why the provider is asked. */
 typedef enum ArQuestionKind
@@ -135,13 +136,23 @@ typedef struct ArQuestion
 } ArQuestion;
 
 /*
- * Start questions, at most "limit" of each sort, about actions whose gate is
- * open, or that are due but rest on a look that is too old.  What has nothing
- * left to ask, or waits too long for a verdict, goes to manual_review.
- * Contexts as for ar_store_claim.  Needs an open engine transaction. May ereport.
+ * Start questions, at most "limit" and within the room at each provider: about
+ * actions whose gate is open; about those that are due but rest on a look that
+ * is too old; for verdicts.  What has nothing left to ask, or waits too long
+ * for a verdict, goes to manual_review with the first.  Contexts as for
+ * ar_store_claim.  Need an open engine transaction. May ereport.
  */
-extern int	ar_store_ask(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions);
-extern int	ar_store_poll(MemoryContext parent, int64 epoch, int limit, ArQuestion ***questions);
+typedef struct ArAskLimits
+{
+	const ArProviderRoom *rooms;
+	int			room_count;
+	int64		epoch;
+	int			limit;
+} ArAskLimits;
+
+extern int	ar_store_ask(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions);
+extern int	ar_store_ask_again(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions);
+extern int	ar_store_poll(MemoryContext parent, const ArAskLimits *limits, ArQuestion ***questions);
 
 /* The body of a POST with a value at lookup_rule.paging_body_path; palloc'ed. Same conditions. */
 extern char *ar_store_body_with_cursor(const ArQuestion *question, const char *body, const char *cursor);

@@ -128,7 +128,7 @@ static ArStatement still_open_statement = {
 };
 
 static ArStatement pause_statement = {
-	"UPDATE reconcile.provider p SET paused_at = $2, paused_reason = 'the provider refuses our credential: answer 401'"
+	"UPDATE reconcile.provider p SET paused_at = $2, paused_by = 'engine', paused_reason = 'the provider refuses our credential: answer 401'"
 	" WHERE p.provider IN (SELECT x.provider FROM reconcile.provider x WHERE x.paused_at IS NULL AND x.provider IN"
 	"  (SELECT a.provider FROM reconcile.action a WHERE a.action_id = ANY ($1)) FOR NO KEY UPDATE SKIP LOCKED)",
 	2, {UUIDARRAYOID, TIMESTAMPTZOID}

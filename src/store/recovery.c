@@ -9,6 +9,7 @@
 #include "utils/timestamp.h"
 
 #include "store/clock.h"
+#include "store/limits.h"
 #include "store/statement.h"
 
 /*
@@ -189,22 +190,37 @@ ar_store_clock_save(void)
 	ar_statement_run(&save_clock_statement, values, NULL);
 }
 
-/* Never further ahead than a day: what is to be slept over may be infinitely far. */
+#define IS_RESEND \
+	"(a.state = 'outcome_unknown' AND coalesce((SELECT l.kind FROM reconcile.lookup_rule l WHERE l.operation = a.operation" \
+	" AND l.position >= a.lookup_position ORDER BY l.position LIMIT 1) = 'replay_by_key', false))"
+
+#define FIRST_GATE(condition) \
+	"(SELECT a.gate_us FROM reconcile.action a WHERE a.provider = p.provider AND a.state IN ('outcome_unknown', 'delivered', 'succeeded')" \
+	" AND a.gate_us IS NOT NULL AND " condition " ORDER BY a.gate_us LIMIT 1)"
+
+/*
+ * Of each provider what is due next, and not before its limits leave room for
+ * it; a negative pause says that something else than time has to make room.
+ * Never further ahead than a day: what is to be slept over may be infinitely far.
+ */
 static ArStatement agenda_statement = {
-	"SELECT (extract(epoch FROM least((SELECT min(d.due_at) FROM reconcile.provider p CROSS JOIN generate_series(2, -2, -1) AS s(priority)"
-	"  CROSS JOIN LATERAL (SELECT a.due_at FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned'"
-	"   AND NOT a.waits AND NOT a.held AND a.priority = s.priority ORDER BY a.due_at LIMIT 1) d WHERE p.paused_at IS NULL), $3) - $1) * 1000000)::bigint,"
-	" (SELECT min(a.gate_us) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'delivered', 'succeeded') AND a.gate_us IS NOT NULL"
-	"   AND NOT (a.state = 'outcome_unknown' AND (SELECT p.paused_at FROM reconcile.provider p WHERE p.provider = a.provider) IS NOT NULL"
-	"    AND coalesce((SELECT l.kind FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.position >= a.lookup_position"
-	"     ORDER BY l.position LIMIT 1) = 'replay_by_key', false))) - $2,"
-	" (extract(epoch FROM least((SELECT min(a.not_after) FROM reconcile.action a WHERE a.state = 'planned'"
-	"   AND a.not_after IS NOT NULL), $3) - $1) * 1000000)::bigint,"
-	" EXISTS (SELECT FROM reconcile.provider p CROSS JOIN LATERAL (SELECT 1 FROM reconcile.action a WHERE a.provider = p.provider"
-	"  AND a.state = 'planned' AND NOT a.waits AND NOT a.held LIMIT 1) d),"
-	" EXISTS (SELECT FROM reconcile.action a WHERE a.state = 'planned' AND a.not_after IS NOT NULL),"
-	" EXISTS (SELECT FROM reconcile.inbox i WHERE i.applied_at IS NULL AND i.action_id IS NOT NULL)",
-	3, {TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID}
+	"WITH p AS (SELECT * FROM unnest($3, $4, $5, $6, $7) AS x(provider, send_us, paced, resend_us, ask_us))"
+	" SELECT s.send_us, coalesce(s.paced, false) OR coalesce(g.paced, false), least(g.ask_us, g.resend_us),"
+	"  (SELECT (extract(epoch FROM least(min(a.not_after), $1 + interval '1 day') - $1) * 1000000)::bigint"
+	"   FROM reconcile.action a WHERE a.state = 'planned' AND a.not_after IS NOT NULL HAVING min(a.not_after) IS NOT NULL),"
+	"  EXISTS (SELECT FROM reconcile.inbox i WHERE i.applied_at IS NULL AND i.action_id IS NOT NULL)"
+	" FROM (SELECT min(greatest(d.due_us, p.send_us)) FILTER (WHERE p.send_us >= 0) AS send_us, bool_or(p.paced AND d.due_us <= 0) AS paced"
+	"   FROM p CROSS JOIN generate_series(2, -2, -1) AS s(priority)"
+	"   CROSS JOIN LATERAL (SELECT (extract(epoch FROM least(a.due_at, $1 + interval '1 day') - $1) * 1000000)::bigint AS due_us"
+	"    FROM reconcile.action a WHERE a.provider = p.provider AND a.state = 'planned' AND NOT a.waits AND NOT a.held AND a.priority = s.priority"
+	"     AND " OPERATION_IS_NOT_PAUSED " ORDER BY a.due_at LIMIT 1) d WHERE p.send_us >= 0) s"
+	" CROSS JOIN (SELECT min(greatest(f.ask_gate - $2, p.ask_us)) FILTER (WHERE f.ask_gate IS NOT NULL) AS ask_us,"
+	"   min(greatest(f.resend_gate - $2, p.resend_us)) FILTER (WHERE f.resend_gate IS NOT NULL) AS resend_us,"
+	"   bool_or(f.ask_gate <= $2 AND p.ask_us > 0) AS paced"
+	"   FROM p CROSS JOIN LATERAL (SELECT CASE WHEN p.ask_us >= 0 THEN " FIRST_GATE("NOT " IS_RESEND) " END AS ask_gate,"
+	"    CASE WHEN p.resend_us >= 0 AND EXISTS (SELECT FROM reconcile.operation o JOIN reconcile.lookup_rule l ON l.operation = o.operation"
+	"     WHERE o.provider = p.provider AND l.kind = 'replay_by_key') THEN " FIRST_GATE(IS_RESEND " AND " OPERATION_IS_NOT_PAUSED) " END AS resend_gate) f) g",
+	7, {TIMESTAMPTZOID, INT8OID, TEXTARRAYOID, INT8ARRAYOID, BOOLARRAYOID, INT8ARRAYOID, INT8ARRAYOID}
 };
 
 static int64
@@ -218,21 +234,33 @@ pause_or_nothing(int column)
 }
 
 void
-ar_store_agenda(ArAgenda *agenda)
+ar_store_agenda(const ArProviderWaits *waits, int count, ArAgenda *agenda)
 {
-	TimestampTz now = ar_wall_now();
-	Datum		values[3];
+	static const Oid types[] = {TEXTOID, INT8OID, BOOLOID, INT8OID, INT8OID};
+	ArArray		arrays[lengthof(types)];
+	Datum		values[lengthof(types) + 2];
 
-	values[0] = TimestampTzGetDatum(now);
+	for (int i = 0; i < lengthof(types); i++)
+		ar_array_init(&arrays[i], types[i]);
+	for (int i = 0; i < count; i++)
+	{
+		ar_array_add_text(&arrays[0], waits[i].provider);
+		ar_array_add(&arrays[1], Int64GetDatum(waits[i].send_us), false);
+		ar_array_add(&arrays[2], BoolGetDatum(waits[i].paced), false);
+		ar_array_add(&arrays[3], Int64GetDatum(waits[i].resend_us), false);
+		ar_array_add(&arrays[4], Int64GetDatum(waits[i].ask_us), false);
+	}
+	values[0] = TimestampTzGetDatum(ar_wall_now());
 	values[1] = Int64GetDatum(ar_lower_now());
-	values[2] = TimestampTzGetDatum(now + USECS_PER_DAY);
+	for (int i = 0; i < lengthof(types); i++)
+		values[i + 2] = ar_array_datum(&arrays[i]);
 	ar_statement_run(&agenda_statement, values, NULL);
-	/* least() leaves nulls out: without a row the day is nobody's */
-	agenda->send_in_us = ar_result_bool(0, 4) ? pause_or_nothing(1) : -1;
-	agenda->ask_in_us = pause_or_nothing(2);
-	agenda->expire_in_us = ar_result_bool(0, 5) ? pause_or_nothing(3) : -1;
+	agenda->send_in_us = pause_or_nothing(1);
+	agenda->paced = ar_result_bool(0, 2);
+	agenda->ask_in_us = pause_or_nothing(3);
+	agenda->expire_in_us = pause_or_nothing(4);
 	/* What came in and could not be applied is held by somebody, or about something that is being sent. */
-	if (ar_result_bool(0, 6))
+	if (ar_result_bool(0, 5))
 		agenda->send_in_us = 0;
 	agenda->gate_open_later = agenda->ask_in_us > 0;
 }

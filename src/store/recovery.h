@@ -37,10 +37,21 @@ typedef struct ArAgenda
 	int64		send_in_us;
 	int64		ask_in_us;
 	int64		expire_in_us;
+	bool		paced;			/* something is due and waits for the rate of its provider */
 	bool		gate_open_later;	/* a gate is waited for: the clock must be kept */
 } ArAgenda;
 
-extern void ar_store_agenda(ArAgenda *agenda);
+/* Pauses until the limits of a provider leave room; negative: something else than time has to make it. */
+typedef struct ArProviderWaits
+{
+	const char *provider;
+	int64		send_us;
+	bool		paced;			/* the rate is waited for */
+	int64		resend_us;
+	int64		ask_us;
+} ArProviderWaits;
+
+extern void ar_store_agenda(const ArProviderWaits *waits, int count, ArAgenda *agenda);
 
 /* Monthly partitions of the history, some months ahead. */
 extern void ar_store_create_partitions(void);

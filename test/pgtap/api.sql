@@ -36,8 +36,8 @@ INSERT INTO called VALUES
 	('window_open_until(action_id uuid)', 'timestamp with time zone'),
 	('receive_event(provider text, headers jsonb, body bytea)', 'TABLE(inbox_id bigint, action_id uuid, result text)'),
 	('receive_event(provider text, headers jsonb, body text)', 'TABLE(inbox_id bigint, action_id uuid, result text)'),
-	('pause(provider text, reason text)', 'void'),
-	('resume(provider text)', 'void'),
+	('pause(provider text DEFAULT NULL::text, reason text DEFAULT NULL::text, operation text DEFAULT NULL::text)', 'void'),
+	('resume(provider text DEFAULT NULL::text, operation text DEFAULT NULL::text)', 'void'),
 	('arm(reason text)', 'void'),
 	('verify_history(action_id uuid DEFAULT NULL::uuid, OUT action_id uuid, OUT version integer, OUT problem text)', 'SETOF record'),
 	('fold_violation(OUT action_id uuid, OUT standing reconcile.standing, OUT folded reconcile.standing)', 'SETOF record'),
@@ -102,7 +102,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

@@ -27,7 +27,7 @@ SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class 
 	AND tgparentid = 0 AND relname !~ '^history_[0-9]'$$,
 	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
 		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
-		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
+		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'provider provider_paused', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
 		'response_rule rule_changed', 'lookup_rule rule_changed', 'poll_rule rule_changed',
 		'provider definition_holds', 'operation definition_holds', 'response_rule definition_holds', 'lookup_rule definition_holds', 'poll_rule definition_holds'], 'the triggers');
 SELECT is_empty($$SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'definition_holds' AND NOT (tgdeferrable AND tginitdeferred)$$,
@@ -81,8 +81,8 @@ SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attem
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
 	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.poll_rule', 'reconcile.profile_fact', 'reconcile.provider_override', 'reconcile.event_source', 'reconcile.event_rule',
 		'reconcile.action', 'reconcile.attempt', 'reconcile.inbox', 'reconcile.inbox_inbox_id_seq', 'reconcile.bulk_batch', 'reconcile.bulk_batch_batch_seq', 'reconcile.bulk_item', 'reconcile.incident', 'reconcile.incident_incident_id_seq', 'reconcile.window_sample', 'reconcile.window_sample_sample_id_seq',
-		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock', 'reconcile.self_test_result'], 'a dump carries the definitions and what happened');
-SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('arming', 'profile_catalog')
-	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming and the catalogue');
+		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock', 'reconcile.pause_period', 'reconcile.pause_period_pause_id_seq', 'reconcile.self_test_result'], 'a dump carries the definitions and what happened');
+SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('arming', 'profile_catalog', 'breaker')
+	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming, the catalogue and the breakers');
 SELECT * FROM finish();
 ROLLBACK;
