@@ -234,6 +234,10 @@ ar_tx_begin(void)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	if (!ar_extension_find(&now) || now.oid != extension.oid || !now.fits)
 	{
+		const char *problem = ar_extension_problem();
+
+		if (problem != NULL)
+			ereport(LOG, (errmsg("the engine stops: %s", problem)));
 		ar_tx_rollback();
 		return AR_TX_GONE;
 	}
