@@ -168,8 +168,10 @@ CREATE TABLE reconcile.attempt (
 COMMENT ON TABLE reconcile.attempt IS 'One try to carry an action out, durable before its first byte leaves. Written by the engine only.';
 -- No index names a column that changes, so that the end of an attempt is a heap-only update.
 COMMENT ON COLUMN reconcile.attempt.base_url IS 'The address the attempt was sent to; lookups about it go there.';
-COMMENT ON COLUMN reconcile.attempt.request_hash IS 'SHA-256 over method, path, headers and body as sent.';
-COMMENT ON COLUMN reconcile.attempt.idempotency_key IS 'The key it was sent with; attempts with one key have one request_hash.';
+COMMENT ON COLUMN reconcile.attempt.request_hash IS
+	'SHA-256 over method, path, headers and body as sent; empty: presumed to have left from another copy of this database, nobody knows with what.';
+COMMENT ON COLUMN reconcile.attempt.idempotency_key IS 'The key it was sent with; attempts with one key have one request_hash, but for one that is only presumed.';
+COMMENT ON COLUMN reconcile.attempt.dispatched_at IS 'When it began; of one that is only presumed: since when it may have left.';
 COMMENT ON COLUMN reconcile.attempt.epoch IS 'Which run of the engine sent it.';
 COMMENT ON COLUMN reconcile.attempt.window_us IS 'The consistency window that counts for this attempt, microseconds.';
 COMMENT ON COLUMN reconcile.attempt.late_arrival_us IS 'How long after its end the provider may still execute it, microseconds.';
@@ -322,7 +324,20 @@ CREATE TABLE reconcile.arming (
 	armed_at timestamptz NOT NULL,
 	armed_by name NOT NULL,
 	reason text NOT NULL,
+	disarmed_because text,
 	CONSTRAINT arming_only_row CHECK (only_row)
 );
 COMMENT ON TABLE reconcile.arming IS
 	'Which installation may send: compared with the token file outside the data directory before every claim. Never dumped, so a restored copy is disarmed.';
+COMMENT ON COLUMN reconcile.arming.disarmed_because IS 'Why the database was disarmed when it was armed; NULL: it was not, or had never been armed.';
+
+CREATE TABLE reconcile.rearming (
+	action_id uuid PRIMARY KEY,
+	noted_at timestamptz NOT NULL,
+	due boolean NOT NULL
+);
+COMMENT ON TABLE reconcile.rearming IS
+	'Actions that were recorded before the database was armed anew, and that another copy of it may have sent: none of them is sent while it stands here. The engine takes it off the list in the transaction that presumes an attempt of it to have left. Never dumped: arm() makes the list anew.';
+COMMENT ON COLUMN reconcile.rearming.noted_at IS 'When the database was armed, the last time.';
+COMMENT ON COLUMN reconcile.rearming.due IS 'The engine is to deal with it; false: it waits for a person first.';
+CREATE INDEX rearming_due ON reconcile.rearming (action_id) WHERE due;

@@ -57,7 +57,7 @@ CREATE FUNCTION reconcile.evidence_words(evidence jsonb) RETURNS text
 		'answer ' || coalesce($1 #>> '{transfer,http_status}', $1 #>> '{lookup,http_status}', $1 #>> '{poll,http_status}'),
 		coalesce($1 #>> '{transfer,error}', $1 #>> '{lookup,error}', $1 #>> '{poll,error}'),
 		coalesce($1 #>> '{lookup,problem}', $1 #>> '{poll,problem}'),
-		'found ' || ($1 #>> '{recovery,found}'), 'not after ' || ($1->>'not_after')), '') $$;
+		'found ' || ($1 #>> '{recovery,found}'), $1 #>> '{arming,reason}', 'not after ' || ($1->>'not_after')), '') $$;
 COMMENT ON FUNCTION reconcile.evidence_words(jsonb) IS 'The gist of the evidence of a step, in words; NULL if it says no more than that the step was taken.';
 
 CREATE VIEW reconcile.action_history WITH (security_barrier) AS

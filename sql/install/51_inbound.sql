@@ -116,7 +116,7 @@ BEGIN
 	SELECT max(t.gate_us) INTO others FROM reconcile.attempt t
 	 WHERE t.action_id = a.action_id AND t.number <> credited AND t.state = 'outcome_unknown' AND t.idempotency_key IS NULL;
 	UPDATE reconcile.action x SET version = x.version + 1, event = $3, state = target, standing = becomes, attempt_number = credited,
-		queued = false, held = false, held_because = NULL, evidence = proof,
+		queued = false, waits = false, held = false, held_because = NULL, evidence = proof,
 		artifact_id = CASE a.state WHEN 'succeeded' THEN x.artifact_id ELSE coalesce(said.artifact_id, x.artifact_id) END,
 		gate_us = CASE target WHEN 'succeeded' THEN others WHEN 'delivered' THEN reconcile.verdict_gate(op) END, negatives = 0, inconclusives = 0
 	 WHERE x.action_id = a.action_id;

@@ -9,13 +9,22 @@ COMMENT ON FUNCTION reconcile.instant_words(timestamptz) IS 'An instant as text,
 -- How long the provider's "not found" proves nothing about an action.
 CREATE FUNCTION reconcile.window_open_until(action_id uuid) RETURNS timestamptz
 	LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
-	SELECT max(w.closes_at)
-	  FROM reconcile.attempt t
-	 CROSS JOIN LATERAL (SELECT coalesce(t.ended_at, t.dispatched_at) + (t.late_arrival_us + t.window_us) * interval '1 microsecond' AS closes_at) w
-	 WHERE t.action_id = $1 AND t.state IN ('submitted', 'outcome_unknown') AND w.closes_at > statement_timestamp()
-	   AND t.gate_us > (SELECT coalesce(max(c.elapsed_us), 0) FROM reconcile.clock c) $$;
+	SELECT max(s.closes_at) FROM (
+		SELECT w.closes_at
+		  FROM reconcile.attempt t
+		 CROSS JOIN LATERAL (SELECT coalesce(t.ended_at, t.dispatched_at) + (t.late_arrival_us + t.window_us) * interval '1 microsecond' AS closes_at) w
+		 WHERE t.action_id = $1 AND t.state IN ('submitted', 'outcome_unknown') AND w.closes_at > statement_timestamp()
+		   AND t.gate_us > (SELECT coalesce(max(c.elapsed_us), 0) FROM reconcile.clock c)
+		UNION ALL
+		-- Another copy may have sent it up to the moment at which this one was armed.
+		SELECT r.noted_at + p.late_arrival_max + coalesce(l.consistency_window, p.consistency_window)
+		  FROM reconcile.rearming r JOIN reconcile.action a ON a.action_id = r.action_id JOIN reconcile.provider p ON p.provider = a.provider
+		  LEFT JOIN LATERAL (SELECT x.consistency_window FROM reconcile.lookup_rule x
+			WHERE x.operation = a.operation AND x.kind <> 'replay_by_key' ORDER BY x.position LIMIT 1) l ON true
+		 WHERE r.action_id = $1) s
+	 WHERE s.closes_at > statement_timestamp() $$;
 COMMENT ON FUNCTION reconcile.window_open_until(uuid) IS
-	'When the consistency window of the last attempt that may have happened closes, by the wall clock; NULL if it is closed: by the wall clock, or by the stored logical clock, which is never ahead and is the one that the engine goes by.';
+	'When the consistency window of the last attempt that may have happened closes, by the wall clock; NULL if it is closed: by the wall clock, or by the stored logical clock, which is never ahead and is the one that the engine goes by. For an action recorded before the database was armed anew, counted from the arming.';
 
 -- The row, locked, for a step by a person.  Nobody waits long: the engine holds rows for moments, a person may for hours.
 CREATE FUNCTION reconcile.lock_for_person(action_id uuid, verb text, reason text) RETURNS reconcile.action
@@ -230,12 +239,14 @@ BEGIN
 	-- Where the provider can be asked, it is asked first: also if a person, and no lookup, has said that it did not happen.
 	UPDATE reconcile.action x
 	   SET version = x.version + 1, event = 'replace', state = 'planned', standing = 'pending/pending', attempt_number = NULL,
-		queued = true, waits = x.ordering_key IS NOT NULL, held = false, held_because = NULL, due_at = clock_timestamp(), gate_us = NULL,
+		queued = true, waits = x.waits OR x.ordering_key IS NOT NULL, due_at = greatest(x.not_before, clock_timestamp()), gate_us = NULL,
 		lookup_position = 0, negatives = 0, inconclusives = 0, failures = 0,
 		looked_at = CASE WHEN x.looked_at IS NULL AND EXISTS (SELECT FROM reconcile.lookup_rule l
 			WHERE l.operation = x.operation AND l.kind <> 'replay_by_key' AND l.absence_proves) THEN '-infinity' ELSE x.looked_at END,
 		evidence = jsonb_build_object('reason', $2) || $3
 	 WHERE x.action_id = $1;
+	-- What was settled before the database was armed anew is looked at anew.
+	UPDATE reconcile.rearming r SET due = true WHERE r.action_id = $1;
 	PERFORM reconcile.notify_change(a, 'planned', 'pending/pending');
 	RETURN 'planned';
 END $$;
@@ -261,7 +272,7 @@ BEGIN
 			CASE WHEN a.state = 'planned' THEN 'To withdraw it, call cancel().' ELSE reconcile.why_not_hint(a) END);
 	END IF;
 	UPDATE reconcile.action x
-	   SET version = x.version + 1, event = 'abandon', state = 'abandoned', attempt_number = NULL,
+	   SET version = x.version + 1, event = 'abandon', state = 'abandoned', attempt_number = NULL, waits = false, held = false, held_because = NULL,
 		evidence = jsonb_build_object('reason', $2) || $3
 	 WHERE x.action_id = $1;
 	RETURN 'abandoned';
@@ -304,6 +315,7 @@ BEGIN
 		gate_us = coalesce(x.gate_us, last_gate), eligible_at = greatest(reconcile.window_open_until($1), clock_timestamp()),
 		inconclusives = 0, negatives = 0, evidence = jsonb_build_object('reason', $2) || $3
 	 WHERE x.action_id = $1;
+	UPDATE reconcile.rearming r SET due = true WHERE r.action_id = $1;
 	RETURN target;
 END $$;
 COMMENT ON FUNCTION reconcile.look_up_step(uuid, text, jsonb) IS 'The inner form of look_up_now().';
@@ -428,9 +440,13 @@ BEGIN
 	SELECT reconcile.fold(coalesce(array_agg(t.standing), '{}'), false) INTO becomes FROM reconcile.attempt t WHERE t.action_id = a.action_id;
 	UPDATE reconcile.action x
 	   SET version = x.version + 1, event = 'resolve', state = target, standing = becomes, attempt_number = credited, queued = false,
+		waits = x.waits AND target = 'safe_to_retry', held = x.held AND target = 'safe_to_retry', held_because = CASE target WHEN 'safe_to_retry' THEN x.held_because END,
 		artifact_id = coalesce(id, x.artifact_id), gate_us = CASE target WHEN 'delivered' THEN reconcile.verdict_gate(op) END, eligible_at = NULL,
 		lookup_position = 0, negatives = 0, inconclusives = 0, evidence = $4
 	 WHERE x.action_id = a.action_id;
+	-- A person has answered for what another copy may have done, where nothing else can be asked.
+	DELETE FROM reconcile.rearming r WHERE r.action_id = a.action_id
+		AND NOT EXISTS (SELECT FROM reconcile.lookup_rule l WHERE l.operation = a.operation AND l.kind <> 'replay_by_key');
 	PERFORM reconcile.notify_change(a, target, becomes);
 	RETURN target;
 END $$;

@@ -78,7 +78,7 @@ GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, recon
 	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
 	reconcile.inbox, reconcile.unmatched_event, reconcile.event_source, reconcile.event_rule, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
 	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock,
-	reconcile.breaker, reconcile.pause_period, reconcile.provider_limits TO reconcile_reader;
+	reconcile.breaker, reconcile.pause_period, reconcile.provider_limits, reconcile.rearming, reconcile.arming_summary TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.capabilities(reconcile.operation), reconcile.missing_for(reconcile.tier, reconcile.operation),
 	reconcile.query_surface(reconcile.operation), reconcile.on_lost_answer(reconcile.operation) TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.engine(), reconcile.library_version(), reconcile.verify_history(uuid), reconcile.fold_violation(),

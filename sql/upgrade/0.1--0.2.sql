@@ -50,5 +50,8 @@ DROP INDEX reconcile.action_replacement;
 DROP FUNCTION reconcile.pause(text, text);
 DROP FUNCTION reconcile.resume(text);
 
+-- Arming anew.
+ALTER TABLE reconcile.arming ADD COLUMN disarmed_because text;
+
 -- AFTER THE FUNCTIONS: what needs functions or tables that are new.
 

@@ -64,6 +64,16 @@ static const ArTransition transitions[] = {
 	{BOTH, AR_SUBMITTED, AR_EVENT_RECOVER, AR_OUTCOME_UNKNOWN, "recovery", AR_BY_ENGINE,
 	"found open: the engine that sent it is gone"},
 
+	/* after the database was armed anew */
+	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_PRESUME, AR_OUTCOME_UNKNOWN, "arming", AR_BY_ENGINE,
+	"recorded before the database was armed anew: another copy may have sent it, so the provider is asked first"},
+	{AR_OF_ACTION, AR_OUTCOME_UNKNOWN, AR_EVENT_PRESUME, AR_OUTCOME_UNKNOWN, "arming", AR_BY_ENGINE,
+	"recorded before the database was armed anew: another copy may have sent it once more"},
+	{AR_OF_ACTION, AR_PLANNED, AR_EVENT_PRESUME, AR_MANUAL_REVIEW, "arming", AR_BY_ENGINE,
+	"recorded before the database was armed anew: another copy may have sent it, and there is nothing to ask"},
+	{AR_OF_ACTION, AR_OUTCOME_UNKNOWN, AR_EVENT_PRESUME, AR_MANUAL_REVIEW, "arming", AR_BY_ENGINE,
+	"recorded before the database was armed anew: another copy may have settled it, and there is nothing to ask"},
+
 	/* asking */
 	{AR_OF_ACTION, AR_OUTCOME_UNKNOWN, AR_EVENT_ASK, AR_RECONCILING, "lookup", AR_BY_ENGINE,
 	"the window has closed: the provider is asked"},
@@ -255,6 +265,7 @@ static const char *const event_names[AR_EVENT_COUNT] = {
 	[AR_EVENT_KEY_MISMATCH] = "key_mismatch",
 	[AR_EVENT_ANSWER_LOST] = "answer_lost",
 	[AR_EVENT_RECOVER] = "recover",
+	[AR_EVENT_PRESUME] = "presume",
 	[AR_EVENT_ASK] = "ask",
 	[AR_EVENT_LOOK_AGAIN] = "look_again",
 	[AR_EVENT_LOOKED_BEFORE] = "looked_before",
@@ -315,7 +326,7 @@ ar_event_is_possible(int subject, ArState from, ArEvent event)
 bool
 ar_event_keeps_standing(ArEvent event)
 {
-	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM || event == AR_EVENT_RECOVER ||
+	return event == AR_EVENT_LOOK_UP_NOW || event == AR_EVENT_CLAIM || event == AR_EVENT_RECOVER || event == AR_EVENT_PRESUME ||
 		event == AR_EVENT_RESEND || event == AR_EVENT_KEY_MISMATCH || event == AR_EVENT_OVERDUE ||
 		event == AR_EVENT_HOLD || event == AR_EVENT_RELEASE || event == AR_EVENT_REDACT ||
 		event == AR_EVENT_ASK || event == AR_EVENT_LOOK_AGAIN || event == AR_EVENT_LOOKED_BEFORE || event == AR_EVENT_ABSENT_ONCE;

@@ -47,6 +47,7 @@ typedef enum ArEvent
 	AR_EVENT_KEY_MISMATCH,		/* the provider knows the key with another request */
 	AR_EVENT_ANSWER_LOST,		/* bytes may have left, no complete answer */
 	AR_EVENT_RECOVER,			/* found open, left by an engine that is gone */
+	AR_EVENT_PRESUME,			/* another copy of the database may have sent it before this one was armed */
 	AR_EVENT_ASK,				/* the window has closed: a lookup starts */
 	AR_EVENT_LOOK_AGAIN,		/* what is queued needs a fresh look before it is sent */
 	AR_EVENT_LOOKED_BEFORE,		/* what it is about was looked at before the first send */

@@ -119,8 +119,8 @@ choose_absence(const ArQuestion *q, bool canary_found, ArAnswer *answer)
 		return;
 	}
 	answer->step = AR_STEP_ABSENT;
-	answer->replace = q->replace_when_absent && q->replacements < q->max_replacements;
-	if (answer->replace && q->replacements > 0)
+	answer->replace = q->was_queued || (q->replace_when_absent && q->replacements < q->max_replacements);
+	if (answer->replace && !q->was_queued && q->replacements > 0)
 		answer->pause_us = ar_backoff_us(q->retry_pause_us, q->retry_pause_max_us, q->replacements,
 										 pg_prng_double(&pg_global_prng_state));
 }

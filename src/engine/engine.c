@@ -362,6 +362,7 @@ ar_engine_stop(ArEngine *engine)
 	if (asking && !engine->gone)
 		(void) ar_engine_in_transaction(engine, take_back_questions);
 	log_unstored(engine);
+	ar_armed_leave(engine);
 	MemoryContextSwitchTo(caller);
 	ar_engine_abandon();
 }

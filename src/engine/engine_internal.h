@@ -14,6 +14,7 @@
 #include "store/dispatch.h"
 #include "store/limits.h"
 #include "store/question.h"
+#include "store/rearming.h"
 #include "store/recovery.h"
 #include "transport/transport.h"
 
@@ -133,6 +134,8 @@ struct ArEngine
 	int64		epoch;
 	int64		position;		/* of the last claim that has committed */
 	bool		recovery_left;	/* something of an earlier epoch could not be recovered yet */
+	bool		noted_left;		/* something that arm() noted could not be dealt with yet */
+	ArPresumption presumption;
 	const char *disarmed_because;	/* in context; NULL: armed */
 	int			unchecked;		/* started writes that have not met the last-instant check */
 	bool		check_open;		/* a transaction for the check is open */
@@ -218,6 +221,14 @@ extern void ar_engine_stall(ArEngine *engine, const ErrorData *error);
 extern void ar_engine_stall_may_end(ArEngine *engine);
 extern bool ar_engine_may_look(const ArEngine *engine);
 extern int64 ar_engine_not_before_us(const ArEngine *engine);	/* no transaction will be had sooner */
+
+/* armed.c: may this engine send? The first three in an open engine transaction; may ereport. */
+extern bool ar_armed_look(ArEngine *engine, int64 *new_epoch);
+extern void ar_armed_recover(ArEngine *engine, int64 epoch);
+extern bool ar_armed_presume(ArEngine *engine); /* false: it goes on in the next turn */
+extern bool ar_armed_enter(ArEngine *engine, int64 epoch);
+extern void ar_armed_keep(ArEngine *engine, int64 now);
+extern void ar_armed_leave(ArEngine *engine);
 
 /* engine.c */
 extern bool ar_engine_begin(ArEngine *engine);	/* false: not now */

@@ -13,67 +13,6 @@
 #include "store/recovery.h"
 #include "store/tx.h"
 
-static void
-set_disarmed(ArEngine *engine, const char *because)
-{
-	bool		was_armed = engine->disarmed_because == NULL;
-
-	if (because != NULL && !was_armed && strcmp(because, engine->disarmed_because) == 0)
-		return;
-	if (because != NULL)
-		ereport(LOG,
-				(errmsg("this database (OID %u) sends nothing: %s", MyDatabaseId, because),
-				 errhint("If this is the database that is to act, call reconcile.arm(reason).")));
-	engine->disarmed_because = because ? MemoryContextStrdup(engine->context, because) : NULL;
-}
-
-/* What earlier engines left open; a row that somebody holds is met again at a later look. */
-static void
-recover(ArEngine *engine, int64 epoch)
-{
-	int			recovered = ar_store_recover(epoch, &engine->recovery_left);
-
-	if (recovered > 0)
-		ereport(LOG,
-				(errmsg("%d attempts were found open and are outcome_unknown", recovered),
-				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
-}
-
-/*
- * May anything be sent or asked?  In the open transaction.  A new arming, or
- * the first look of this engine, begins a new epoch: then the answer is "not
- * in this transaction", and *new_epoch is to be put into the file after it.
- * What a restore has brought since is taken into account with it: a clock
- * that is further on, attempts that were open when the copy was made.
- */
-static bool
-is_armed(ArEngine *engine, int64 *new_epoch)
-{
-	int64		epoch;
-	const char *problem = ar_arming_problem(&epoch);
-
-	*new_epoch = 0;
-	if (problem != NULL)
-	{
-		set_disarmed(engine, problem);
-		return false;
-	}
-	if (epoch == engine->epoch)
-	{
-		set_disarmed(engine, NULL);
-		return true;
-	}
-	/* What is still open belongs to the epoch before. */
-	if (!ar_engine_is_idle(engine) || (*new_epoch = ar_arming_advance()) == 0)
-	{
-		engine->look_at_us = ar_monotonic_us() + AR_LOOK_AGAIN_US;
-		return false;
-	}
-	ar_store_clock_own();
-	recover(engine, *new_epoch);
-	return false;
-}
-
 /*
  * Not worth failing for: entries without a partition of their own go to
  * history_default.  Not before the database is armed: a dump that is being
@@ -84,24 +23,6 @@ make_partitions(ArEngine *engine)
 {
 	engine->partitions_made_us = ar_monotonic_us();
 	(void) ar_engine_in_transaction(engine, ar_store_create_partitions);
-}
-
-static void
-enter_epoch(ArEngine *engine, int64 epoch)
-{
-	const char *problem = ar_arming_advance_file(epoch);
-
-	if (problem != NULL)
-	{
-		set_disarmed(engine, problem);
-		engine->look_for_work = false;
-		engine->look_at_us = ar_monotonic_us() + 10 * AR_LOOK_AGAIN_US;
-		return;
-	}
-	engine->epoch = epoch;
-	set_disarmed(engine, NULL);
-	ar_arming_forget_others();
-	make_partitions(engine);
 }
 
 /* Nothing was to be had: expire what is late, and find out when to look again. */
@@ -130,7 +51,7 @@ plan_ahead(ArEngine *engine)
 		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
 			next = candidates[i];
 	}
-	if (engine->recovery_left)
+	if (engine->recovery_left || engine->noted_left)
 		next = 0;
 	engine->nothing_due = next != 0 && !agenda.paced && !engine->dependents.wanted && !engine->keys.wanted;
 	/* A few at a time is better than one by one. */
@@ -203,7 +124,7 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	if (!look)
 		return;
 	engine->look_for_work = false;
-	if (!is_armed(engine, &work->new_epoch))
+	if (!ar_armed_look(engine, &work->new_epoch))
 	{
 		engine->nothing_due = true;
 		if (work->new_epoch != 0)
@@ -212,7 +133,12 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	}
 	asking = engine->look_at_everything;
 	if (asking && engine->recovery_left)
-		recover(engine, engine->epoch);
+		ar_armed_recover(engine, engine->epoch);
+	if (asking && !ar_armed_presume(engine))
+	{
+		ar_engine_wake(engine);
+		return;
+	}
 	engine->look_at_everything = false;
 	if (asking)
 	{
@@ -248,8 +174,8 @@ carry_out(ArEngine *engine, Work *work)
 {
 	if (work->results != NULL)
 		ar_record_committed(engine, work->results, work->result_count, work->done);
-	if (work->new_epoch != 0)
-		enter_epoch(engine, work->new_epoch);
+	if (work->new_epoch != 0 && ar_armed_enter(engine, work->new_epoch))
+		make_partitions(engine);
 	if (work->position != 0)
 	{
 		engine->position = work->position;
@@ -356,28 +282,6 @@ collect(ArEngine *engine)
 		ar_fault_point("after_answer");
 }
 
-/*
- * While something is open or a gate is waited for, the clock and the token file
- * are kept: the one so that a restart loses little time, the other so that a
- * data directory that is set back is noticed.
- */
-static void
-keep_time(ArEngine *engine, int64 now)
-{
-	bool		needed = engine->gate_waited_for || !ar_engine_is_idle(engine);
-
-	if (!needed || now - engine->clock_saved_us < AR_SAVE_CLOCK_EVERY_US || now < ar_engine_not_before_us(engine))
-		return;
-	engine->clock_saved_us = now;
-	if (ar_engine_in_transaction(engine, ar_store_clock_save) && engine->disarmed_because == NULL)
-	{
-		const char *problem = ar_arming_advance_file(engine->epoch);
-
-		if (problem != NULL)
-			set_disarmed(engine, problem);
-	}
-}
-
 /* A long-lived engine makes the partitions of the months to come. */
 static void
 keep_partitions(ArEngine *engine, int64 now)
@@ -416,7 +320,7 @@ ar_engine_turn(ArEngine *engine)
 	}
 	else if (ar_record_is_due(engine) || look)
 		work_once(engine, ar_record_is_due(engine), look);
-	keep_time(engine, now);
+	ar_armed_keep(engine, now);
 	keep_partitions(engine, now);
 
 	MemoryContextSwitchTo(caller);

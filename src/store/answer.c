@@ -54,13 +54,17 @@ static ArStatement absent_statement = {
 	2, {UUIDOID, TEXTOID}
 };
 
+#define MAY_STILL_BE_SENT "$3 IN ('planned', 'outcome_unknown', 'manual_review', 'safe_to_retry')"
+
 static ArStatement step_statement = {
 	"WITH stepped AS ("
 	" UPDATE reconcile.action a SET version = a.version + 1, event = $2, state = $3::reconcile.state, standing = $4::reconcile.standing,"
 	"  attempt_number = NULL, queued = ($3 = 'planned'), evidence = $5::jsonb, artifact_id = coalesce($6, a.artifact_id),"
 	"  gate_us = CASE WHEN $16 > 0 THEN greatest($7, reconcile.next_gate($1, $16)) ELSE $7 END,"
 	"  eligible_at = CASE WHEN $7 IS NOT NULL THEN $9 + $8 * interval '1 microsecond' END,"
-	"  due_at = CASE WHEN $3 = 'planned' THEN $9 + $8 * interval '1 microsecond' ELSE a.due_at END,"
+	"  due_at = CASE WHEN $3 = 'planned' THEN greatest(a.not_before, $9 + $8 * interval '1 microsecond') ELSE a.due_at END,"
+	/* what was neither let go nor had its turn when it was presumed to have left is not now either, unless it did leave */
+	"  held = a.held AND " MAY_STILL_BE_SENT ", held_because = CASE WHEN " MAY_STILL_BE_SENT " THEN a.held_because END, waits = a.waits AND " MAY_STILL_BE_SENT ","
 	"  negatives = $10, inconclusives = $11, replacements = a.replacements + $12,"
 	"  looked_at = coalesce($13, a.looked_at), looked_boot_us = coalesce($14, a.looked_boot_us),"
 	"  looked_lifetime = coalesce($15, a.looked_lifetime), lookup_position = CASE WHEN $16 > 0 THEN $16 ELSE a.lookup_position END,"
@@ -234,7 +238,7 @@ step_action(const ArQuestion *question, const ArAnswer *answer)
 	values[8] = TimestampTzGetDatum(ar_wall_now());
 	values[9] = Int32GetDatum(negatives);
 	values[10] = Int32GetDatum(inconclusives);
-	values[11] = Int32GetDatum(answer->step == AR_STEP_ABSENT && state == AR_PLANNED && question->kind != AR_ASK_BEFORE_SEND ? 1 : 0);
+	values[11] = Int32GetDatum(answer->step == AR_STEP_ABSENT && state == AR_PLANNED && question->kind != AR_ASK_BEFORE_SEND && !question->was_queued ? 1 : 0);
 	values[12] = TimestampTzGetDatum(question->asked.wall);
 	values[13] = Int64GetDatum(question->asked.boot_us);
 	values[14] = CStringGetTextDatum(question->asked.lifetime);

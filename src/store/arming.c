@@ -19,7 +19,19 @@
 
 #include "store/arming_file.h"
 #include "store/clock.h"
+#include "store/rearming.h"
 #include "store/statement.h"
+
+/* What the table says. */
+typedef struct ArRecord
+{
+	char		token[AR_TOKEN_LENGTH + 1];
+	int64		epoch;
+	uint64		system_identifier;
+	TimeLineID	timeline;
+	Oid			database;
+	int64		position;		/* so many claims has the database counted */
+} ArRecord;
 
 /* The token of the epoch that this engine has begun, and what the file says of claims. */
 static char entered_token[AR_TOKEN_LENGTH + 1];
@@ -30,27 +42,54 @@ static ArStatement read_statement = {
 	" FROM reconcile.arming", 0, {0}
 };
 
-static const char *
-record_problem(ArArmingFile *record)
+/* The arming record; false if there is none. */
+static bool
+read_record(ArRecord *record)
 {
 	if (ar_statement_run(&read_statement, NULL, NULL) != 1)
-		return "it was never armed, or is a restored copy";
+		return false;
 	strlcpy(record->token, ar_result_text(0, 1), sizeof(record->token));
 	record->epoch = ar_result_int64(0, 2, 0);
+	record->system_identifier = (uint64) ar_result_int64(0, 3, 0);
+	record->timeline = (TimeLineID) ar_result_int64(0, 4, 0);
+	record->database = (Oid) ar_result_int64(0, 5, 0);
 	record->position = ar_result_int64(0, 6, 0);
-	if ((uint64) ar_result_int64(0, 3, 0) != GetSystemIdentifier())
+	return true;
+}
+
+static const char *
+record_problem(const ArRecord *record)
+{
+	if (record->system_identifier != GetSystemIdentifier())
 		return "it was armed in another installation";
-	if ((Oid) ar_result_int64(0, 5, 0) != MyDatabaseId)
+	if (record->database != MyDatabaseId)
 		return "it was armed as another database";
-	if ((TimeLineID) ar_result_int64(0, 4, 0) != GetWALInsertionTimeLine())
+	if (record->timeline != GetWALInsertionTimeLine())
 		return "it was armed on another timeline: it has been restored or promoted since";
+	return NULL;
+}
+
+static const char *
+rollback_problem(const ArRecord *record, const ArArmingFile *file)
+{
+	/* The record is advanced first: it may be one ahead after a crash, never behind. */
+	if (record->epoch != file->epoch && record->epoch != file->epoch + 1)
+		return "the data directory is older than its token file: it has been rolled back";
+	if (record->position < file->position)
+		return "the data directory knows of fewer sends than its token file: it has been rolled back";
+	if (GetXLogInsertRecPtr() < file->lsn)
+	{
+		/* It will write more, and must not look whole then. */
+		(void) ar_arming_file_mark(record->token, record->position + 1);
+		return "the data directory has written less than its token file says: it has been rolled back";
+	}
 	return NULL;
 }
 
 const char *
 ar_arming_problem(int64 *epoch)
 {
-	ArArmingFile record;
+	ArRecord	record;
 	ArArmingFile file;
 	char		place[64];
 	const char *problem;
@@ -58,8 +97,11 @@ ar_arming_problem(int64 *epoch)
 	if (RecoveryInProgress())
 		return "the server is a standby";
 	problem = ar_arming_directory_problem();
-	if (problem == NULL)
-		problem = record_problem(&record);
+	if (problem != NULL)
+		return problem;
+	if (!read_record(&record))
+		return "it was never armed, or is a restored copy";
+	problem = record_problem(&record);
 	if (problem == NULL)
 		problem = ar_arming_file_read(record.token, &file);
 	if (problem != NULL)
@@ -70,19 +112,9 @@ ar_arming_problem(int64 *epoch)
 		return "the token file belongs to another arming";
 	if (strcmp(place, file.place) != 0)
 		return "the data directory is a copy of the one that was armed";
-	/* The record is advanced first: it may be one ahead after a crash, never behind. */
-	if (record.epoch != file.epoch && record.epoch != file.epoch + 1)
-		return "the data directory is older than its token file: it has been rolled back";
-	if (record.position < file.position)
-		return "the data directory knows of fewer sends than its token file: it has been rolled back";
-	if (GetXLogInsertRecPtr() < file.lsn)
-	{
-		/* It will write more, and must not look whole then. */
-		(void) ar_arming_file_mark(record.token, record.position + 1);
-		return "the data directory has written less than its token file says: it has been rolled back";
-	}
+	problem = rollback_problem(&record, &file);
 	*epoch = record.epoch;
-	return NULL;
+	return problem;
 }
 
 const char *
@@ -161,52 +193,108 @@ ar_arming_forget_others(void)
 	ar_arming_file_sweep(entered_token);
 }
 
+/*
+ * Attempts and questions that a dump has brought along open belong to epochs
+ * of the database it was taken from; the epochs of this one come after them.
+ */
 static ArStatement arm_statement = {
-	"INSERT INTO reconcile.arming AS a (token, epoch, system_identifier, timeline, database_oid, armed_at, armed_by, reason)"
-	" VALUES ($1, 1, $2, $3, $4, $5, session_user, $6)"
-	" ON CONFLICT (only_row) DO UPDATE SET token = excluded.token, epoch = a.epoch + 1,"
+	"INSERT INTO reconcile.arming AS a (token, epoch, system_identifier, timeline, database_oid, armed_at, armed_by, reason, disarmed_because)"
+	" VALUES ($1, 1 + greatest(0, (SELECT max(k.epoch) FROM reconcile.lookup k WHERE k.answered_at IS NULL),"
+	"  (SELECT max(t.epoch) FROM reconcile.attempt t WHERE t.state = 'submitted'"
+	"   AND t.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.action x WHERE x.state = 'submitted')))),"
+	"  $2, $3, $4, $5, session_user, $6, $7)"
+	" ON CONFLICT (only_row) DO UPDATE SET token = excluded.token, epoch = greatest(a.epoch + 1, excluded.epoch),"
 	"  system_identifier = excluded.system_identifier, timeline = excluded.timeline, database_oid = excluded.database_oid,"
-	"  armed_at = excluded.armed_at, armed_by = excluded.armed_by, reason = excluded.reason"
+	"  armed_at = excluded.armed_at, armed_by = excluded.armed_by, reason = excluded.reason, disarmed_because = excluded.disarmed_because"
 	" RETURNING epoch, (SELECT last_value FROM reconcile.claim_count)",
-	6, {TEXTOID, INT8OID, INT4OID, OIDOID, TIMESTAMPTZOID, TEXTOID}
+	7, {TEXTOID, INT8OID, INT4OID, OIDOID, TIMESTAMPTZOID, TEXTOID, TEXTOID}
 };
 
-void
-ar_arming_arm(const char *reason)
+/*
+ * What a prepared transaction holds is not to be seen, and not to be noted:
+ * where it was prepared it may have been committed, and what it submitted sent.
+ */
+static ArStatement prepared_statement = {
+	"SELECT string_agg(quote_literal(p.gid), ', ' ORDER BY p.gid) FROM pg_prepared_xacts p JOIN pg_locks l ON l.virtualtransaction = '-1/' || p.transaction"
+	" WHERE p.database = current_database() AND l.locktype = 'relation' AND l.relation = 'reconcile.action'::regclass AND l.mode = 'RowExclusiveLock'",
+	0, {0}
+};
+
+/* Why what was recorded before cannot be noted; NULL: it has been, or there is none. */
+static const char *
+note_what_was_before(const char *disarmed_because)
 {
-	ArArmingFile file;
+	if (disarmed_because == NULL)
+		return NULL;
+	ar_statement_run(&prepared_statement, NULL, NULL);
+	if (ar_result_text(0, 1) != NULL)
+		return psprintf("prepared transactions hold actions that may have been sent: %s", ar_result_text(0, 1));
+	ar_store_note_for_rearming();
+	return NULL;
+}
+
+static const char *
+write_record(const char *reason, const char *disarmed_because, ArArmingFile *file)
+{
 	uint8		random[AR_TOKEN_LENGTH / 2];
-	Datum		values[6];
-	const char *problem = ar_arming_directory_problem();
+	Datum		values[7];
+	char		nulls[7] = {' ', ' ', ' ', ' ', ' ', ' ', disarmed_because == NULL ? 'n' : ' '};
 
-	if (problem != NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("database \"%s\" cannot be armed: %s", get_database_name(MyDatabaseId), problem),
-				 errhint("Set action_reconcile.arming_dir to a directory outside the data directory that belongs to the server's user, with mode 0700, and reload.")));
 	if (!pg_strong_random(random, sizeof(random)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
-	hex_encode((char *) random, sizeof(random), file.token);
-	file.token[AR_TOKEN_LENGTH] = '\0';
-
-	values[0] = CStringGetTextDatum(file.token);
+		return "no random values are to be had";
+	hex_encode((char *) random, sizeof(random), file->token);
+	file->token[AR_TOKEN_LENGTH] = '\0';
+	values[0] = CStringGetTextDatum(file->token);
 	values[1] = Int64GetDatum((int64) GetSystemIdentifier());
 	values[2] = Int32GetDatum((int32) GetWALInsertionTimeLine());
 	values[3] = ObjectIdGetDatum(MyDatabaseId);
 	values[4] = TimestampTzGetDatum(ar_wall_now());
 	values[5] = CStringGetTextDatum(reason);
+	values[6] = disarmed_because == NULL ? (Datum) 0 : CStringGetTextDatum(disarmed_because);
+	ar_statement_run(&arm_statement, values, nulls);
+	file->epoch = ar_result_int64(0, 1, 0);
+	file->position = ar_result_int64(0, 2, 0);
+	file->lsn = GetFlushRecPtr(NULL);
+	ar_arming_place(file->place);
+	return NULL;
+}
+
+/* NULL, or why that is not possible: then the transaction must not commit. */
+static const char *
+arm(const char *reason)
+{
+	ArArmingFile file;
+	int64		epoch;
+	const char *problem = ar_arming_directory_problem();
+	const char *disarmed_because;
+
+	if (problem != NULL)
+		return problem;
+	/* The first arming of all has nothing before it. */
+	disarmed_because = ar_arming_problem(&epoch);
+	if (disarmed_because != NULL && !ar_store_is_known())
+		disarmed_because = NULL;
+	problem = note_what_was_before(disarmed_because);
+	if (problem == NULL)
+		problem = write_record(reason, disarmed_because, &file);
+	if (problem == NULL)
+		problem = ar_arming_file_write(&file, false);
+	return problem;
+}
+
+void
+ar_arming_arm(const char *reason)
+{
+	const char *problem;
+
 	SPI_connect();
-	ar_statement_run(&arm_statement, values, NULL);
-	file.epoch = ar_result_int64(0, 1, 0);
-	file.position = ar_result_int64(0, 2, 0);
-	SPI_finish();
-	file.lsn = GetFlushRecPtr(NULL);
-	ar_arming_place(file.place);
-	problem = ar_arming_file_write(&file, false);
+	problem = arm(reason);
 	if (problem != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("database \"%s\" cannot be armed: %s", get_database_name(MyDatabaseId), problem)));
+				 errmsg("database \"%s\" cannot be armed: %s", get_database_name(MyDatabaseId), problem),
+				 ar_arming_directory_problem() != NULL ?
+				 errhint("Set action_reconcile.arming_dir to a directory outside the data directory that belongs to the server's user, with mode 0700, and reload.") :
+				 errhint("See to that, then arm it again.")));
+	SPI_finish();
 }

@@ -43,7 +43,11 @@ extern const char *ar_arming_advance_file(int64 epoch);
 /* Remove the files of earlier armings. Not of fresh ones: an arming may be waiting for its commit. */
 extern void ar_arming_forget_others(void);
 
-/* Arm this database anew. Ereports 55000 if there is no usable directory. Needs a transaction, not SPI. */
+/*
+ * Arm this database anew, and if it was disarmed, note what was recorded before.
+ * Ereports 55000 if there is no usable directory, or if what was recorded
+ * before cannot be noted. Needs a transaction, not SPI.
+ */
 extern void ar_arming_arm(const char *reason);
 
 #endif							/* AR_ARMING_H */

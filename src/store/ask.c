@@ -47,14 +47,15 @@
 	"  l.exclude_path::text, l.gone_path::text, l.incomplete_if::text, l.artifact_path::text, lower(l.artifact_header)," \
 	"  l.paging, l.paging_path::text, l.paging_parameter, l.paging_more::text, l.paging_body_path IS NOT NULL, l.page_size, l.max_pages," \
 	"  EXISTS (SELECT FROM reconcile.poll_rule b WHERE b.operation = m.operation), l.body_match IS NOT NULL," \
-	"  coalesce(t.decided, false)" \
+	"  coalesce(t.decided, false), coalesce(t.was_queued, false)" \
 	" FROM moved m JOIN asked k USING (action_id)" \
 	" JOIN reconcile.operation o ON o.operation = m.operation" \
 	" JOIN reconcile.provider p ON p.provider = m.provider" \
 	" JOIN reconcile.lookup_rule l ON l.operation = m.operation AND l.position = k.position" \
 	" LEFT JOIN LATERAL (SELECT max(x.gate_us - x.window_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ")" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_us, bool_or(x.state = 'rejected') AS one_refused," \
-	"  bool_and(x.event IN ('not_sent', 'not_executed')) AS none_did," \
+	"  bool_and(x.event IN ('not_sent', 'not_executed') OR o.effect = 'delete' AND x.request_hash = '' AND x.state = 'safe_to_retry') AS none_did," \
+	"  bool_or(x.event = 'presume' AND x.evidence #>> '{arming,found}' = 'planned') AS was_queued," \
 	"  bool_or(x.state = 'safe_to_retry' AND x.event = 'resolve') AS decided," \
 	"  max(x.ended_at + (x.late_arrival_us + " MICROSECONDS("coalesce(l.consistency_window, p.consistency_window)") ") * interval '1 microsecond')" \
 	"   FILTER (WHERE x.state NOT IN ('safe_to_retry', 'rejected')) AS last_gate_at," \
@@ -288,6 +289,7 @@ read_question(MemoryContext parent, uint64 row, bool before_send, int64 asked_us
 	q->awaits_verdict = ar_result_bool(row, next_column);
 	drop_unmakeable(q, ar_result_bool(row, next_column + 1));
 	q->decided = ar_result_bool(row, next_column + 2);
+	q->was_queued = ar_result_bool(row, next_column + 3);
 	MemoryContextSwitchTo(caller);
 	return q;
 }

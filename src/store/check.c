@@ -23,6 +23,7 @@ static ArStatement check_statement = {
 	" WHEN EXISTS (SELECT FROM reconcile.pause_period s WHERE s.resumed_at IS NULL AND s.scope = 'everything') THEN 'everything is paused'"
 	" WHEN a.not_after <= $4 THEN 'its time has passed'"
 	" WHEN a.held THEN 'it is held'"
+	" WHEN EXISTS (SELECT FROM reconcile.rearming n WHERE n.action_id = a.action_id) THEN 'another copy of this database may have sent it'"
 	" WHEN EXISTS (SELECT FROM reconcile.inbox i WHERE i.action_id = a.action_id AND i.applied_at IS NULL)"
 	"  OR ((SELECT true FROM reconcile.inbox x WHERE x.action_id IS NULL AND x.applied_at IS NULL AND x.reference IS NOT NULL LIMIT 1)"
 	"   AND reconcile.has_unmatched_word(a.provider, a.client_reference, a.submitter))"
@@ -161,12 +162,16 @@ static ArStatement turn_of_dependent_statement = {
 	0, {0}
 };
 
+/* What was presumed only, and has no hash, was not sent by us. */
+#define NEVER_SENT \
+	"(SELECT true FROM reconcile.attempt t WHERE t.action_id = n.action_id AND t.request_hash <> '' LIMIT 1) IS NULL"
+
 /* What can no longer come true, and what needs that in turn: it is withdrawn, with the reason. */
 static ArStatement hopeless_statement = {
 	"WITH RECURSIVE " NEEDS(DEPENDENT) ", chosen AS ("
-	" SELECT n.action_id, n.version FROM needs n WHERE n.attempts = 0 AND n.needed_state IN ('rejected', 'cancelled', 'expired', 'abandoned')"
+	" SELECT n.action_id, n.version FROM needs n WHERE " NEVER_SENT " AND n.needed_state IN ('rejected', 'cancelled', 'expired', 'abandoned')"
 	" UNION"
-	" SELECT n.action_id, n.version FROM chosen c JOIN needs n ON n.needed = c.action_id WHERE n.attempts = 0"
+	" SELECT n.action_id, n.version FROM chosen c JOIN needs n ON n.needed = c.action_id WHERE " NEVER_SENT
 	"), " FREE_OF_CHOSEN
 	" UPDATE reconcile.action a SET version = a.version + 1, event = 'dependency_failed', state = 'cancelled', standing = 'failed/pending',"
 	"  queued = false, waits = false, held = false, held_because = NULL, attempt_number = NULL,"

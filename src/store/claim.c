@@ -21,6 +21,10 @@
 	"(SELECT x.paused_at IS NULL FROM reconcile.provider x WHERE x.provider = p.provider)" \
 	" AND NOT EXISTS (SELECT FROM reconcile.pause_period s WHERE s.scope = 'everything' AND s.resumed_at IS NULL)"
 
+/* What arm() has noted is not sent before it has been presumed to have left; see rearming.c. No EXISTS: it is looked up row by row. */
+#define NOT_NOTED \
+	"(SELECT true FROM reconcile.rearming n WHERE n.action_id = a.action_id LIMIT 1) IS NULL"
+
 /*
  * Every gate stands in the one statement: due, not expired, not paused, room
  * left at the provider, and for what rests on a look before the send, one that
@@ -40,7 +44,7 @@
 	"   AND (a.not_after IS NULL OR a.not_after > $3)" \
 	"   AND (a.looked_at IS NULL OR (a.looked_lifetime = $6 AND $7 - a.looked_boot_us BETWEEN 0 AND 60000000" \
 	"        AND a.looked_at <= $3 AND a.looked_at > $3 - interval '60 seconds'))" \
-	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED \
+	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED " AND " NOT_NOTED \
 	"  ORDER BY a.due_at, a.action_id" \
 	"  LIMIT p.room" \
 	"  FOR NO KEY UPDATE SKIP LOCKED) q LIMIT p.room) d" \
@@ -55,7 +59,7 @@
 	"  CROSS JOIN LATERAL (SELECT x.position, x.kind FROM reconcile.lookup_rule x" \
 	"   WHERE x.operation = a.operation AND x.position >= a.lookup_position ORDER BY x.position LIMIT 1) l" \
 	"  WHERE a.provider = p.provider AND a.state = 'outcome_unknown' AND a.gate_us <= $4 AND l.kind = 'replay_by_key'" \
-	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED \
+	"   AND a.action_id <> ALL ($9) AND " OPERATION_IS_NOT_PAUSED " AND " NOT_NOTED \
 	"  ORDER BY a.gate_us" \
 	"  LIMIT p.room" \
 	"  FOR NO KEY UPDATE OF a SKIP LOCKED) d" \
@@ -71,11 +75,12 @@
  * have happened, so it may have another one: if the operation has changed and
  * the bytes may have, and after an absence that was proven, or decided, if the provider may have
  * forgotten the key, knows it with something else, or would only repeat the
- * stored failure.
+ * stored failure.  An attempt that was presumed only (without a hash) changes
+ * no key: if another copy is still alive, both must send the same one.
  */
 #define KEY_GENERATION \
 	"CASE WHEN a.attempts > 0 AND a.idempotency_key IS NOT NULL AND o.key_format <> 'reference'" \
-	"  AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key" \
+	"  AND (SELECT true FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.idempotency_key = a.idempotency_key AND t.request_hash <> ''" \
 	"   AND (t.operation_version <> o.version OR t.event IN ('absent', 'resolve') AND t.state = 'safe_to_retry' AND (NOT " KEY_IS_ALIVE("a", "o", "p") \
 	"    OR o.key_replay = 'stored_reply' AND t.http_status IS NOT NULL" \
 	"    OR (SELECT true FROM reconcile.history h WHERE h.action_id = a.action_id AND h.event = 'key_mismatch' LIMIT 1))) LIMIT 1)" \

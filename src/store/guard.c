@@ -369,19 +369,23 @@ ar_action_guard(PG_FUNCTION_ARGS)
 	return PointerGetDatum(ar_row_tuple(new_row));
 }
 
-/* A fresh attempt is a claim, and a claim is the engine's. */
+/* A fresh attempt is a claim, or presumed to have left elsewhere; either is the engine's to record. */
 static void
 start_attempt(ArRow *row, const char *id)
 {
+	char	   *event = ar_row_text(row, "event");
+	bool		presumed;
+
 	if (!ar_engine_is_here())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("attempt \"%s\": only the engine may record an attempt", id),
 				 errhint("Submit an action instead.")));
+	presumed = event != NULL && strcmp(event, ar_event_name(AR_EVENT_PRESUME)) == 0;
 	ar_row_set(row, "version", Int32GetDatum(1));
-	ar_row_set(row, "state", ar_enum_datum(column_type(row, "state"), ar_state_name(AR_SUBMITTED)));
+	ar_row_set(row, "state", ar_enum_datum(column_type(row, "state"), ar_state_name(presumed ? AR_OUTCOME_UNKNOWN : AR_SUBMITTED)));
 	ar_row_set(row, "standing", CharGetDatum((char) AR_PENDING_PENDING));
-	ar_row_set(row, "event", CStringGetTextDatum(ar_event_name(AR_EVENT_CLAIM)));
+	ar_row_set(row, "event", CStringGetTextDatum(ar_event_name(presumed ? AR_EVENT_PRESUME : AR_EVENT_CLAIM)));
 }
 
 Datum

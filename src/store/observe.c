@@ -27,10 +27,10 @@ ar_store_owned_by_other(const ArQuestion *question, const char *artifact_id)
 	return ar_statement_run(&owner_statement, values, NULL) > 0;
 }
 
-/* From the end of the last attempt that counts to the question that saw it, and to the last one that did not. */
+/* From the end of the last attempt that counts (of one presumed to have left elsewhere nobody knows it) to the question that saw it, and to the last one that did not. */
 #define LAG_OF_ACTION \
 	" FROM (SELECT max(t.ended_at) AS ended_at FROM reconcile.attempt t WHERE t.action_id = $1" \
-	"   AND t.state IN ('succeeded', 'outcome_unknown', 'delivered')) t" \
+	"   AND t.state IN ('succeeded', 'outcome_unknown', 'delivered') HAVING bool_and(t.request_hash <> '')) t" \
 	" LEFT JOIN LATERAL (SELECT max(k.asked_at) AS asked_at FROM reconcile.lookup k WHERE k.action_id = $1 AND k.position = $2" \
 	"   AND k.result IN ('absent', 'inconclusive') AND k.http_status IS NOT NULL AND k.asked_at BETWEEN t.ended_at AND $3) n ON true" \
 	" WHERE t.ended_at <= $3"

@@ -89,6 +89,7 @@ typedef struct ArQuestion
 	bool		never_sent;		/* no attempt has done anything: asked before the first one that may */
 	bool		awaits_verdict;	/* what is found is to be polled: there is a rule for it */
 	bool		decided;		/* by a person: that an attempt did not happen */
+	bool		was_queued;		/* when it was presumed to have left elsewhere: if it did not, it is again */
 	bool		one_refused;	/* an attempt was refused: absence of the others is a refusal of all */
 	ArEffect	effect;
 	ArBefore	before;

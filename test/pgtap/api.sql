@@ -1,6 +1,6 @@
 -- The interface that applications, operators and analysts build on.
 BEGIN;
-SELECT plan(27);
+SELECT plan(28);
 
 -- The words, in the order in which they sort.
 SELECT enum_has_labels('reconcile', 'delivery', ARRAY['pending', 'confirmed', 'failed'], 'delivery has three values');
@@ -95,6 +95,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('review_queue')$$, ARRAY['action_i
 	'window_open_until timestamp with time zone', 'tier reconcile.tier', 'query_surface text', 'decisions text[]', 'if_executed_but_not text', 'if_repeated text', 'suggested text'], 'review_queue');
 SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text', 'stalled_because text',
 	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
+SELECT results_eq($$SELECT pg_temp.columns_of('arming_summary')$$, ARRAY['armed boolean', 'provider text', 'operation text', 'becomes text', 'actions bigint', 'oldest timestamp with time zone'], 'arming_summary');
 SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
 	'to_state reconcile.state', 'evidence text', 'actor text', 'meaning text'], 'transition_rule');
 SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operation text', 'provider text', 'profile text', 'profile_version integer',
@@ -102,7 +103,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event', 'arming_summary'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

@@ -75,6 +75,7 @@ define('mute', '10-close', operation => { lookup => 0 });
 define('waits', 'ok');
 define('moves', 'ok');
 define('never', 'ok');
+define('fresh', 'ok');
 settle('done', 'succeeded', client_reference => 'mine', intent_key => 'a key');
 settle('mute', 'manual_review');
 $node->sql("SELECT reconcile.pause('$_', 'a test')") foreach qw(waits moves);
@@ -265,7 +266,7 @@ sub check_silence
 	$node->wait_worker;
 	$node->wait_for_log(qr/database \(OID $oid\) sends nothing: it was never armed, or is a restored copy/);
 	$node->sql("SELECT reconcile.resume('waits')", $database);
-	my $new = $node->submit('done', { copy => $database });
+	my $new = $node->submit('fresh', { copy => $database });
 	is($node->status($new)->{state}, 'planned', "$title: an action can be recorded");
 	like($node->sql_error("SELECT * FROM reconcile.wait('$new', '300 ms')", $database), qr/^$/, "$title: it can be waited for");
 	is($node->status($new)->{state}, 'planned', "$title: in vain");
@@ -296,7 +297,7 @@ is($node->wait_state($more, 'succeeded'), 'succeeded', 'the original carries out
 is($node->sql('SELECT armed FROM reconcile.engine()'), 't', 'the original is still armed');
 is($provider->summary($_)->{deliveries}, 1, "one delivery to $_") foreach qw(waits lost mute);
 is($provider->summary('done')->{deliveries}, 2, 'two deliveries to done: none of a copy');
-is($provider->summary($_)->{deliveries}, 0, "none to $_") foreach qw(moves never);
+is($provider->summary($_)->{deliveries}, 0, "none to $_") foreach qw(moves never fresh);
 is($provider->reads('lost'), scalar @{ $node->lookups($action{lost}) }, 'every question was the original\'s');
 $node->assert_consistent('original');
 
@@ -321,8 +322,9 @@ arm_copy("beside, $_", $_) foreach qw(halfway late plain);
 is($node->sql('SELECT armed FROM reconcile.engine()'), 't', 'arming a copy leaves the original armed');
 is($node->sql('SELECT armed FROM reconcile.engine()', 'single'), 'f', 'and the other copies disarmed');
 is($provider->summary($_)->{deliveries}, 1, "still one delivery to $_") foreach qw(waits lost mute);
-is($provider->summary('done')->{deliveries}, 5, 'one more to done for each armed copy');
-is_deeply($provider->duplicates($_), {}, "no second effect at $_") foreach qw(done waits lost mute moves);
+is($provider->summary('done')->{deliveries}, 2, 'still two to done');
+is($provider->summary('fresh')->{deliveries}, 3, 'one to fresh for each armed copy');
+is_deeply($provider->duplicates($_), {}, "no second effect at $_") foreach qw(done waits lost mute moves fresh);
 
 # ---------------------------------------------------------------- (b) in a cluster without the library
 

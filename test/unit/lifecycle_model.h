@@ -178,7 +178,7 @@ take(const Action *a, Action after, ArEvent event, ArState to, bool queued)
 		complain(&faults.no_row, "action: no row", a, event, to);
 	if (!standing_passes(a->standing, event, to, after.standing) || !ar_queue_may_become(a->queued, event, to, queued))
 		complain(&faults.refused, "action: refused", a, event, to);
-	if (after.count > a->count && event != AR_EVENT_RESEND && count_left(a) > 0)
+	if (after.count > a->count && event != AR_EVENT_RESEND && event != AR_EVENT_PRESUME && count_left(a) > 0)
 		complain(&faults.sent_twice, "sent again", a, event, to);
 	if (a->state != to && is_withdrawal(to) && count_left(a) > 0)
 		complain(&faults.withdrawn, "withdrawn", a, event, to);
@@ -202,6 +202,19 @@ send(const Action *a, ArEvent event)
 	take(a, after, event, AR_SUBMITTED, false);
 }
 
+/* The database was armed anew: another copy of it may have sent it, which is one more attempt that nobody knows the end of. */
+static void
+presume(const Action *a)
+{
+	Action		after = *a;
+
+	if (a->count >= attempt_limit)
+		return;
+	after.attempts[after.count++] = AR_OUTCOME_UNKNOWN;
+	take(a, after, AR_EVENT_PRESUME, AR_OUTCOME_UNKNOWN, false);
+	take(a, after, AR_EVENT_PRESUME, AR_MANUAL_REVIEW, false);
+}
+
 /* What is waiting: it is sent, looked at first, or withdrawn; what somebody keeps back is only withdrawn. */
 static void
 leave_planned(const Action *a)
@@ -211,6 +224,7 @@ leave_planned(const Action *a)
 		send(a, AR_EVENT_CLAIM);
 		take(a, *a, AR_EVENT_LOOK_AGAIN, AR_RECONCILING, true);
 	}
+	presume(a);
 	take(a, *a, AR_EVENT_EXPIRE, AR_EXPIRED, false);
 	/* What has been tried is not withdrawn because of another action. */
 	if (a->count == 0)
@@ -279,6 +293,7 @@ find(const Action *a, ArState credited)
 static void
 leave_unknown(const Action *a)
 {
+	presume(a);
 	take(a, *a, AR_EVENT_ASK, AR_RECONCILING, false);
 	take(a, *a, AR_EVENT_NO_QUERY_SURFACE, AR_MANUAL_REVIEW, false);
 	send(a, AR_EVENT_RESEND);

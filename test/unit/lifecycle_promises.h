@@ -64,6 +64,7 @@ test_promises(void)
 	int			moved = 0;
 	int			wished = 0;
 	int			given_up = 0;
+	int			presumed = 0;
 
 	for (int i = 0; i < count; i++)
 	{
@@ -88,6 +89,9 @@ test_promises(void)
 			(row->event != AR_EVENT_ABANDON || row->from != AR_SAFE_TO_RETRY);
 		moved += (row->event == AR_EVENT_HOLD || row->event == AR_EVENT_RELEASE || row->event == AR_EVENT_REDACT) &&
 			(row->from != row->to || row->subject != ACTION);
+		/* What may have left elsewhere is uncertain afterwards, and never queued. */
+		presumed += row->event == AR_EVENT_PRESUME && (row->subject != ACTION || row->actor != AR_BY_ENGINE ||
+													   (row->to != AR_OUTCOME_UNKNOWN && row->to != AR_MANUAL_REVIEW));
 		unsent_by_person += row->event == AR_EVENT_NOT_SENT && row->actor != AR_BY_ENGINE;
 		denied_attempt += (row->subject & ATTEMPT) != 0 && to == AR_FAILED_PENDING &&
 			!says_nothing_happened(row->event);
@@ -108,6 +112,7 @@ test_promises(void)
 	is_int(person, 0, "a person gives a reason, a decision, or the word of the provider");
 	is_int(wished, 0, "a reason alone settles no attempt, and confirms nothing");
 	is_int(given_up, 0, "given up is only what is proven, or decided, not to have happened");
+	is_int(presumed, 0, "what is presumed to have left is uncertain, and only the engine presumes it");
 	is_int(moved, 0, "holding, releasing and erasing leave an action where it is");
 }
 

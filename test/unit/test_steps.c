@@ -101,7 +101,7 @@ test_queue(void)
 static void
 test_kept_standings(void)
 {
-	static const char *const keeps[] = {"claim", "resend", "recover", "key_mismatch", "ask", "look_again",
+	static const char *const keeps[] = {"claim", "resend", "recover", "presume", "key_mismatch", "ask", "look_again",
 	"looked_before", "absent_once", "overdue", "look_up_now", "hold", "release", "redact"};
 	int			count;
 	const ArTransition *rows = ar_transitions(&count);
