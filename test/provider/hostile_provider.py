@@ -57,6 +57,8 @@ Scenario keys
     write, read         steps of the first, second, .. write (read)
     write_default, read_default     the step of all others; {} is honest
     write_mix, read_mix [[weight, step], ..] drawn instead of the default, by seed
+    write_limit         {"per_s":n, "step":{..}}: so many writes in each second get
+                        what they would, the others this step (429 by default)
     preset, override, always        take a preset; keys merged into its steps;
                         its last step also for all later writes
     own_port            ports for this scenario alone (implied where needed)

@@ -131,6 +131,7 @@ class Scenario:
 
     def _begin(self):
         self.dice = random.Random(self.spec.get("seed", 0))
+        self.this_second = (0, 0)
         self.page_faults = [[fault["page"], fault.get("times", 1), fault["step"]]
                             for fault in self.spec.get("page_faults") or []]
         if "preload" in self.spec:
@@ -189,7 +190,19 @@ class Scenario:
                 step = self.dice.choices([s for _, s in mix],
                                          [w for w, _ in mix])[0]
             self.taken[kind] += 1
+            if kind == "write" and self.over_limit():
+                return self.spec["write_limit"]["step"]
             return step
+
+    def over_limit(self):
+        """Is this one more write than there may be in a second?"""
+        limit = self.spec.get("write_limit")
+        if limit is None:
+            return False
+        now = int(time.time())
+        second, count = self.this_second
+        self.this_second = (now, count + 1 if second == now else 1)
+        return self.this_second[1] > limit["per_s"]
 
     def take_early(self, wanted):
         """The next write's step, taken now if it is wanted; else None."""

@@ -20,7 +20,7 @@ STEP_KEYS = {
     "finally", "drain_s", "close_notify", "close_idle_after_answer",
     "stray_response_after_ms", "incomplete"}
 SCENARIO_KEYS = {
-    "visibility_lag_s", "write", "write_default", "write_mix", "read",
+    "visibility_lag_s", "write", "write_default", "write_mix", "write_limit", "read",
     "read_default", "read_mix", "seed", "own_port", "rcvbuf", "ref_key",
     "ref_header", "ref_regex", "ref_suffix", "echo_body", "imitate", "upstream"} | API_SPEC
 CHOICES = {
@@ -321,6 +321,11 @@ def expand(spec):
                                    for w, s in spec[kind + "_mix"]]
     if always and spec.get("write"):
         spec["write_default"] = spec["write"][-1]
+    if "write_limit" in spec:
+        limit = spec["write_limit"]
+        if set(limit) - {"per_s", "step"}:
+            raise ValueError("write_limit knows per_s and step")
+        limit["step"] = _step(limit.get("step", {"status": 429}), override)
     for _, step in spec.get("write_mix") or []:
         if "accept_then" in step or "answer_before_read" in step:
             raise ValueError("a mix is drawn when a request is read: "

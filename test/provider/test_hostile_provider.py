@@ -117,6 +117,14 @@ class Honest(ProviderTest):
                     {"write": [{"then": "clsoe"}]}, {"preset": "none"}):
             self.assertEqual(self.call("PUT", "/scenario/x", bad)[0], 400, bad)
 
+    def test_write_limit(self):
+        self.define(write_limit={"per_s": 3, "step": {"status": 429, "headers": {"Retry-After": "1"}}})
+        client = self.client()
+        statuses = [client.send(write("l%d" % n, self.name)).response()[0] for n in range(40)]
+        self.assertEqual(statuses[:3], [201] * 3)
+        self.assertEqual(set(statuses), {201, 429})
+        self.counts(40, statuses.count(201))
+
     def test_mix_reset_and_scripted_read(self):
         self.define(write_mix=[[1, {}], [1, {"preset": "10-close"}]], seed=7,
                     read=[{"status": 503}, {"body": {"data": []}}, {}])
