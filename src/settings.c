@@ -13,10 +13,17 @@ char	   *ar_setting_arming_dir = NULL;
 char	   *ar_setting_databases = NULL;
 char	   *ar_setting_credential_dir = NULL;
 int			ar_setting_drain_timeout_ms = 3000;
+int			ar_setting_failover_policy = AR_FAILOVER_HOLD;
 #ifdef AR_FAULT_POINTS
 char	   *ar_setting_fault_point = NULL;
 #endif
 static bool joining = false;
+
+static const struct config_enum_entry failover_policies[] = {
+	{"hold", AR_FAILOVER_HOLD, false},
+	{"auto", AR_FAILOVER_AUTO, false},
+	{NULL, 0, false}
+};
 
 /* A list that cannot be read must not look like an empty one, and send every worker away. */
 static bool
@@ -49,6 +56,10 @@ ar_settings_init(void)
 							"How long a stopping engine waits for the answers to what it has sent.",
 							"What is still open then becomes outcome_unknown.",
 							&ar_setting_drain_timeout_ms, 3000, 0, 60000, PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomEnumVariable("action_reconcile.failover_policy",
+							 "What a standby that is promoted does: hold, it waits for arm(); auto, it arms itself if it has a token.",
+							 "Only where somebody has put a token file for a standby. What it holds is looked up before it is sent, as after arm().",
+							 &ar_setting_failover_policy, AR_FAILOVER_HOLD, failover_policies, PGC_SIGHUP, 0, NULL, NULL, NULL);
 	/* Set by submit() only: it looks for an equal intent itself. */
 	DefineCustomBoolVariable("action_reconcile.joining",
 							 "Internal to reconcile.submit().",

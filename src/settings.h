@@ -7,10 +7,17 @@
 
 #include <stdbool.h>
 
+typedef enum ArFailoverPolicy
+{
+	AR_FAILOVER_HOLD,
+	AR_FAILOVER_AUTO
+} ArFailoverPolicy;
+
 extern char *ar_setting_arming_dir;
 extern char *ar_setting_databases;
 extern char *ar_setting_credential_dir;
 extern int	ar_setting_drain_timeout_ms;
+extern int	ar_setting_failover_policy;
 #ifdef AR_FAULT_POINTS
 extern char *ar_setting_fault_point;
 #endif

@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "settings.h"
 #include "store/arming.h"
 #include "store/clock.h"
 #include "store/recovery.h"
@@ -38,6 +39,26 @@ ar_armed_recover(ArEngine *engine, int64 epoch)
 				 errdetail("The engine that sent them is gone. They are looked up when their gates open.")));
 }
 
+/* A promoted standby arms itself where it is told to. If it is told to and cannot, *problem says why, too. */
+static bool
+take_over_promoted(const char **problem)
+{
+	const char *obstacle = NULL;
+
+	if (ar_setting_failover_policy != AR_FAILOVER_AUTO)
+		return false;
+	if (ar_arming_take_over(&obstacle))
+	{
+		ereport(LOG,
+				(errmsg("this database (OID %u) has armed itself after a promotion", MyDatabaseId),
+				 errdetail("action_reconcile.failover_policy is auto.")));
+		return true;
+	}
+	if (obstacle != NULL)
+		*problem = psprintf("%s; it does not arm itself: %s", *problem, obstacle);
+	return false;
+}
+
 /*
  * May anything be sent or asked?  In the open transaction.  A new arming, or
  * the first look of this engine, begins a new epoch: then the answer is "not
@@ -52,6 +73,11 @@ ar_armed_look(ArEngine *engine, int64 *new_epoch)
 	const char *problem = ar_arming_problem(&epoch);
 
 	*new_epoch = 0;
+	if (problem != NULL && take_over_promoted(&problem))
+	{
+		ar_engine_wake(engine);
+		return false;
+	}
 	if (problem != NULL)
 	{
 		set_disarmed(engine, problem);

@@ -21,6 +21,7 @@
 #include "store/clock.h"
 #include "store/rearming.h"
 #include "store/statement.h"
+#include "store/timeline.h"
 
 /* What the table says. */
 typedef struct ArRecord
@@ -280,6 +281,49 @@ arm(const char *reason)
 	if (problem == NULL)
 		problem = ar_arming_file_write(&file, false);
 	return problem;
+}
+
+/*
+ * Is this the standby of the database that was armed, promoted, with a token
+ * that somebody has put there for it?  Why not, or NULL.
+ */
+static const char *
+promotion_problem(const ArRecord *record)
+{
+	TimeLineID	timeline = GetWALInsertionTimeLine();
+	ArArmingFile file;
+	const char *problem = NULL;
+	char	   *reason;
+
+	if (record->system_identifier != GetSystemIdentifier() || record->database != MyDatabaseId)
+		return "it is not the database that was armed";
+	if (timeline != record->timeline + 1)
+		return "more than one timeline has begun since it was armed";
+	reason = ar_timeline_reason(timeline, record->timeline);
+	if (reason == NULL)
+		return "the history of its timeline cannot be read";
+	if (!ar_timeline_is_promotion(reason))
+		return psprintf("its timeline does not begin with a promotion, but %s", reason);
+	problem = ar_arming_file_read(record->token, &file);
+	if (problem != NULL)
+		return problem;
+	if (strcmp(file.token, record->token) != 0 || strcmp(file.place, AR_PLACE_OF_STANDBY) != 0)
+		return "the token file is not one for a standby";
+	return NULL;
+}
+
+bool
+ar_arming_take_over(const char **obstacle)
+{
+	ArRecord	record;
+
+	*obstacle = NULL;
+	if (RecoveryInProgress() || ar_arming_directory_problem() != NULL || !read_record(&record) || record.timeline == GetWALInsertionTimeLine())
+		return false;
+	*obstacle = promotion_problem(&record);
+	if (*obstacle == NULL)
+		*obstacle = arm(psprintf("promoted to timeline %u; action_reconcile.failover_policy is auto", GetWALInsertionTimeLine()));
+	return *obstacle == NULL;
 }
 
 void

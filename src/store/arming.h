@@ -44,6 +44,14 @@ extern const char *ar_arming_advance_file(int64 epoch);
 extern void ar_arming_forget_others(void);
 
 /*
+ * For failover_policy auto: if this is a standby that was promoted, and somebody
+ * has put a token there for it, arm it as ar_arming_arm does.  True if that was
+ * done; otherwise *obstacle says why not, NULL if it is no question of it.
+ * Needs an open engine transaction. May ereport on database errors.
+ */
+extern bool ar_arming_take_over(const char **obstacle);
+
+/*
  * Arm this database anew, and if it was disarmed, note what was recorded before.
  * Ereports 55000 if there is no usable directory, or if what was recorded
  * before cannot be noted. Needs a transaction, not SPI.

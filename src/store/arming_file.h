@@ -10,6 +10,7 @@
 #include "access/xlogdefs.h"
 
 #define AR_TOKEN_LENGTH 32		/* hexadecimal digits */
+#define AR_PLACE_OF_STANDBY "standby"	/* the place in a file that waits for a promotion */
 
 typedef struct ArArmingFile
 {
