@@ -72,6 +72,26 @@ CREATE VIEW reconcile.action_history WITH (security_barrier) AS
 	WINDOW w AS (PARTITION BY h.action_id ORDER BY h.version);
 COMMENT ON VIEW reconcile.action_history IS 'Every step of every action, with the time it stayed there; NULL for the present state.';
 
+CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text,
+		OUT stalled_because text)
+	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+COMMENT ON FUNCTION reconcile.engine() IS
+	'Is this database''s worker alive, who holds the engine lock, may the engine send, and why does the worker send nothing although it may? Reads the token file.';
+
+CREATE FUNCTION reconcile.worker_state(OUT state text, OUT launcher_pid integer, OUT worker_pid integer, OUT failures integer, OUT last_turn_at timestamptz)
+	AS 'MODULE_PATHNAME', 'ar_worker_state' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION reconcile.worker_state() IS
+	'How it stands with the worker of this database: running, starting, failing (it ended or could not be started, so many times in a row, and is tried again), no_room (all worker slots are taken), held_off (a statement needs the database for itself), absent, left_out, not_listed, no_launcher or not_preloaded; and when an engine of this database last did a turn since the server was started.';
+
+CREATE FUNCTION reconcile.nobody_works_because() RETURNS text
+	LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT CASE WHEN NOT e.armed THEN 'this database sends and asks nothing: ' || e.disarmed_because
+		WHEN e.stalled_because IS NOT NULL THEN 'the engine sends nothing: ' || e.stalled_because
+		WHEN coalesce(e.lock_holder_pid, e.worker_pid) IS NULL AND NOT (w.state = 'not_preloaded'
+			AND EXISTS (SELECT FROM reconcile.clock c WHERE c.wall_at > clock_timestamp() - interval '3 min')) THEN 'no engine is at work: see health_check' END
+	  FROM reconcile.engine() e, reconcile.worker_state() w $$;
+COMMENT ON FUNCTION reconcile.nobody_works_because() IS 'Why nobody works on the actions of this database now; NULL: an engine does, or, without the preloaded library, did in the last 3 minutes.';
+
 CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 	WITH limits AS MATERIALIZED (SELECT * FROM reconcile.provider_limits)
 	SELECT a.action_id, a.operation, a.provider, a.client_reference, a.submitter, a.state, a.event AS last_event,
@@ -106,7 +126,8 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 		CASE WHEN a.state = 'planned' AND NOT a.held AND NOT a.waits AND p.paused_because IS NULL AND a.operation <> ALL (coalesce(p.paused_operations, '{}'))
 			THEN greatest(a.due_at, p.probe_at)
 			WHEN a.state IN ('outcome_unknown', 'delivered') THEN a.eligible_at END AS next_step_at,
-		reconcile.advice(a.state) AS advice, a.evidence, a.version
+		reconcile.advice(a.state) AS advice, a.evidence, a.version,
+		(SELECT reconcile.nobody_works_because()) AS nobody_works_because
 	FROM reconcile.action a
 	LEFT JOIN limits p ON p.provider = a.provider
 	LEFT JOIN (SELECT DISTINCT ON (t.event, t.to_state) t.event, t.to_state, t.meaning FROM reconcile.transition_rules() t
@@ -118,19 +139,4 @@ COMMENT ON COLUMN reconcile.unresolved.why IS 'Its last step, and what was learn
 COMMENT ON COLUMN reconcile.unresolved.since IS 'When it took that step.';
 COMMENT ON COLUMN reconcile.unresolved.uncertain_since IS 'When the first attempt began whose outcome or verdict is open; NULL: none has left.';
 COMMENT ON COLUMN reconcile.unresolved.next_step IS 'What it waits for.';
-
-CREATE FUNCTION reconcile.engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text,
-		OUT stalled_because text)
-	AS 'MODULE_PATHNAME', 'ar_engine_state' LANGUAGE C VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-COMMENT ON FUNCTION reconcile.engine() IS
-	'Is this database''s worker alive, who holds the engine lock, may the engine send, and why does the worker send nothing although it may? Reads the token file.';
-
-CREATE VIEW reconcile.health AS
-	SELECT e.worker_pid, e.lock_holder_pid, e.armed, e.disarmed_because, e.stalled_because,
-		(SELECT count(*) FROM reconcile.action WHERE state = 'planned' AND NOT waits AND NOT held AND due_at <= now()) AS due,
-		(SELECT count(*) FROM reconcile.action WHERE state = 'submitted') AS in_flight,
-		(SELECT count(*) FROM reconcile.action WHERE state IN ('outcome_unknown', 'reconciling')) AS unknown,
-		(SELECT count(*) FROM reconcile.action WHERE state = 'manual_review') AS in_review,
-		(SELECT array_agg(provider ORDER BY provider) FROM reconcile.provider WHERE paused_at IS NOT NULL) AS paused_providers
-	FROM reconcile.engine() e;
-COMMENT ON VIEW reconcile.health IS 'One row: does the engine of this database work, may it send, and what waits for it.';
+COMMENT ON COLUMN reconcile.unresolved.nobody_works_because IS 'Why the engine does not take the next step now, whatever the action; NULL: it does.';

@@ -70,7 +70,7 @@ GRANT reconcile_operator TO reconcile_admin;
 -- The views and functions of this group show a submitter its own actions only.
 GRANT SELECT ON reconcile.transition_rule, reconcile.action_status, reconcile.action_history, reconcile.unresolved
 	TO reconcile_reader, reconcile_submitter;
-GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.may_see(name), reconcile.receipt(uuid),
+GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.nobody_works_because(), reconcile.may_see(name), reconcile.receipt(uuid),
 	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval),
 	reconcile.preview(uuid), reconcile.preview(text, jsonb, text) TO reconcile_reader, reconcile_submitter;
 
@@ -128,6 +128,13 @@ GRANT SELECT ON reconcile.provider_scorecard TO reconcile_reader;
 GRANT EXECUTE ON FUNCTION reconcile.action_as_of(timestamptz, uuid), reconcile.day_report(date, text) TO reconcile_reader, reconcile_submitter;
 GRANT EXECUTE ON FUNCTION reconcile.close_incident(bigint, text) TO reconcile_operator;
 GRANT EXECUTE ON FUNCTION reconcile.redact(uuid, text) TO reconcile_admin;
+
+-- Health and metrics tell of everything; submitters are not told.
+GRANT SELECT ON reconcile.health_check, reconcile.guard, reconcile.metrics TO reconcile_reader;
+GRANT EXECUTE ON FUNCTION reconcile.health_facts(), reconcile.worker_state(), reconcile.clock_reading(), reconcile.lower_clock(), reconcile.partitions_until(), reconcile.overdue(),
+	reconcile.blocking(integer), reconcile.blockers(integer), reconcile.health_of_sessions(integer), reconcile.metrics_of_tables(), reconcile.rows_inserted(),
+	reconcile.history_rows(),
+	reconcile.metrics_text() TO reconcile_reader;
 
 -- Measuring and rehearsing: an admin's; what they found is for readers.
 GRANT SELECT ON reconcile.window_report, reconcile.window_violation, reconcile.self_test_result TO reconcile_reader;

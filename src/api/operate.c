@@ -21,6 +21,7 @@
 #include "store/engine_lock.h"
 #include "store/extension.h"
 #include "store/status.h"
+#include "worker/report.h"
 #include "worker/wake.h"
 
 PG_FUNCTION_INFO_V1(ar_arm);
@@ -162,6 +163,7 @@ run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
 		int64		left = until - ar_monotonic_us();
 		long		sleep = ar_engine_sleep_ms(engine);
 
+		ar_report_turn();
 		if (left <= 0 || (stop_when_idle && ar_engine_is_idle(engine) && ar_engine_has_nothing_due(engine)))
 			break;
 		left = left / 1000 + 1;

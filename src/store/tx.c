@@ -169,6 +169,13 @@ lock_tables(void)
 	return true;
 }
 
+const char *const *
+ar_tx_tables(int *count)
+{
+	*count = lengthof(engine_tables);
+	return engine_tables;
+}
+
 static void
 set_local(const char *name, const char *value)
 {

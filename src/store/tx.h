@@ -59,6 +59,9 @@ extern void ar_tx_settle_to_wait(void);
  */
 extern void ar_tx_commit_locally(void);
 
+/* The tables that an engine transaction locks: one that is not to be had makes it wait. */
+extern const char *const *ar_tx_tables(int *count);
+
 /* True while a commit runs, for the signal handler of the worker. */
 extern volatile sig_atomic_t ar_tx_in_commit;
 

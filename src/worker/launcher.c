@@ -25,12 +25,12 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/varlena.h"
 
 #include "compat.h"
 #include "core/schedule.h"
 #include "settings.h"
 #include "store/clock.h"
+#include "worker/report.h"
 #include "worker/shmem.h"
 #include "worker/worker.h"
 
@@ -53,23 +53,6 @@ typedef struct Known
 static Known known[AR_MAX_WORKERS];
 
 static bool
-is_listed(const char *database)
-{
-	char	   *list = pstrdup(ar_setting_databases);
-	List	   *names;
-	ListCell   *cell;
-
-	if (!SplitIdentifierString(list, ',', &names))
-		return false;
-	foreach(cell, names)
-	{
-		if (strcmp(lfirst(cell), "*") == 0 || strcmp(lfirst(cell), database) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
 may_connect(Form_pg_database database)
 {
 	/* -2 marks a database that a failed DROP left behind */
@@ -88,6 +71,9 @@ want(Oid database)
 		if (slot == NULL)
 			return false;
 		slot->database = database;
+		slot->failures = 0;
+		slot->no_room = false;
+		pg_atomic_write_u64(&slot->last_turn, 0);
 		memset(&known[slot - ar_shared->slots], 0, sizeof(Known));
 	}
 	known[slot - ar_shared->slots].wanted = true;
@@ -112,7 +98,7 @@ list_databases(void)
 	{
 		Form_pg_database database = (Form_pg_database) GETSTRUCT(tuple);
 
-		if (may_connect(database) && is_listed(NameStr(database->datname)))
+		if (may_connect(database) && ar_database_is_listed(NameStr(database->datname)))
 		{
 			MemoryContext inner = MemoryContextSwitchTo(context);
 
@@ -160,6 +146,16 @@ scan_databases(void)
 				 errhint("Name the databases that need one in action_reconcile.databases.")));
 }
 
+/* For whoever asks why there is no worker. */
+static void
+tell(int index)
+{
+	LWLockAcquire(ar_shared->lock, LW_EXCLUSIVE);
+	ar_shared->slots[index].failures = known[index].failures;
+	ar_shared->slots[index].no_room = known[index].no_room;
+	LWLockRelease(ar_shared->lock);
+}
+
 static void
 start_worker(int index, Oid database)
 {
@@ -195,6 +191,7 @@ start_worker(int index, Oid database)
 		known[index].failures = 0;
 		ereport(LOG, (errmsg("there is a worker slot again for database with OID %u", database)));
 	}
+	tell(index);
 }
 
 /* Where one has ended there is room, as far as we know. */
@@ -226,10 +223,12 @@ notice_end(int index)
 	{
 		k->failures = 0;
 		k->not_before_us = 0;
+		tell(index);
 		return;
 	}
 	k->failures = now - k->started_us > HEALTHY_US ? 1 : k->failures + 1;
 	k->not_before_us = now + ar_backoff_us(PAUSE_US, PAUSE_MAX_US, k->failures, 0.5);
+	tell(index);
 }
 
 /* Start what is wanted; returns how long to sleep, in milliseconds, or -1. */

@@ -46,6 +46,7 @@ startup(void)
 		{
 			pg_atomic_init_u32(&ar_shared->slots[i].wake, 0);
 			pg_atomic_init_u32(&ar_shared->slots[i].leave, AR_STAY);
+			pg_atomic_init_u64(&ar_shared->slots[i].last_turn, 0);
 			ConditionVariableInit(&ar_shared->slots[i].resolved);
 		}
 	}

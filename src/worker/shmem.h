@@ -46,6 +46,9 @@ struct ArWorkerSlot
 	int			holds;			/* statements that need the database for themselves: no worker meanwhile. Lock. */
 	pg_atomic_uint32 leave;		/* an ArWorkerLeave, for the running worker */
 	char		stalled_because[AR_STALLED_LENGTH];	/* why its engine sends nothing, or empty. Lock. */
+	int			failures;		/* of it, or of starting it, in a row. Lock. */
+	bool		no_room;		/* all worker slots were taken when it was last to be started. Lock. */
+	pg_atomic_uint64 last_turn; /* of an engine of this database: a TimestampTz, or 0 */
 	pg_atomic_uint32 wake;		/* 1: something was committed since the worker last looked */
 	ConditionVariable resolved; /* broadcast after results are committed */
 };

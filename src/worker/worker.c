@@ -28,6 +28,7 @@
 #include "settings.h"
 #include "store/clock.h"
 #include "store/tx.h"
+#include "worker/report.h"
 #include "worker/shmem.h"
 #include "worker/wake.h"
 #include "worker/worker.h"
@@ -253,6 +254,7 @@ ar_worker_main(Datum argument)
 			ar_engine_wake(engine);
 		present = ar_engine_turn(engine);
 		publish_stalled(ar_engine_stalled_because(engine));
+		ar_report_turn();
 		sleep = present ? ar_engine_sleep_ms(engine) : 0;
 		if (present)
 			ar_engine_wait(engine, sleep);

@@ -88,13 +88,17 @@ SELECT results_eq($$SELECT pg_temp.columns_of('action_history')$$, ARRAY['action
 	'acceptance reconcile.acceptance', 'status reconcile.status', 'time_in_state interval', 'evidence jsonb', 'actor text'], 'action_history');
 SELECT results_eq($$SELECT pg_temp.columns_of('unresolved')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
 	'submitter name', 'state reconcile.state', 'last_event text', 'why text', 'since timestamp with time zone', 'uncertain_since timestamp with time zone',
-	'next_step text', 'next_step_at timestamp with time zone', 'advice text', 'evidence jsonb', 'version integer'], 'unresolved');
+	'next_step text', 'next_step_at timestamp with time zone', 'advice text', 'evidence jsonb', 'version integer', 'nobody_works_because text'], 'unresolved');
 SELECT results_eq($$SELECT pg_temp.columns_of('review_queue')$$, ARRAY['action_id uuid', 'version integer', 'needs text', 'operation text', 'provider text', 'client_reference text',
 	'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'priority smallint', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
 	'why text', 'method text', 'url text', 'headers jsonb', 'body text', 'note text', 'fingerprint reconcile.intent_fingerprint', 'artifact_id text', 'attempts jsonb', 'lookups jsonb',
 	'window_open_until timestamp with time zone', 'tier reconcile.tier', 'query_surface text', 'decisions text[]', 'if_executed_but_not text', 'if_repeated text', 'suggested text'], 'review_queue');
 SELECT results_eq($$SELECT pg_temp.columns_of('health')$$, ARRAY['worker_pid integer', 'lock_holder_pid integer', 'armed boolean', 'disarmed_because text', 'stalled_because text',
-	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]'], 'health');
+	'due bigint', 'in_flight bigint', 'unknown bigint', 'in_review bigint', 'paused_providers text[]', 'engine_up boolean', 'worker_state text', 'worker_failures integer',
+	'last_sign_of_life timestamp with time zone', 'engine_waits_for text', 'blocked_by integer[]', 'overdue_since timestamp with time zone', 'overdue_provider text',
+	'oldest_unresolved timestamp with time zone', 'oldest_in_review timestamp with time zone', 'incidents_open bigint', 'credentials_refused text[]', 'pauses text[]', 'breakers_open text[]', 'budgets_used text[]', 'lookups_failing bigint',
+	'inbox_waiting bigint', 'inbox_waiting_since timestamp with time zone', 'inbox_unmatched bigint', 'guards_missing text[]', 'partitions_until timestamp with time zone',
+	'default_entries bigint', 'wall_clock_behind interval', 'gates_late interval', 'oldest_transaction_pid integer', 'oldest_transaction_since timestamp with time zone'], 'health');
 SELECT results_eq($$SELECT pg_temp.columns_of('arming_summary')$$, ARRAY['armed boolean', 'provider text', 'operation text', 'becomes text', 'actions bigint', 'oldest timestamp with time zone'], 'arming_summary');
 SELECT results_eq($$SELECT pg_temp.columns_of('transition_rule')$$, ARRAY['subject text', 'from_state reconcile.state', 'event text',
 	'to_state reconcile.state', 'evidence text', 'actor text', 'meaning text'], 'transition_rule');
@@ -103,7 +107,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event', 'arming_summary'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'health_check', 'guard', 'metrics', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event', 'arming_summary'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

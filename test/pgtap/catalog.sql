@@ -4,7 +4,8 @@ SELECT plan(30);
 
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
-	ARRAY['submit', 'cancel', 'hold', 'release', 'replace', 'abandon', 'resolve', 'bulk_preview', 'bulk_apply', 'receipt', 'installation_prefix', 'caller_reference', 'confirm', 'verdict', 'receive_event', 'action_as_of', 'day_report', 'close_incident', 'redact', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill', 'keep_concurrency'], 'only these functions run with the rights of their owner');
+	ARRAY['submit', 'cancel', 'hold', 'release', 'replace', 'abandon', 'resolve', 'bulk_preview', 'bulk_apply', 'receipt', 'installation_prefix', 'caller_reference', 'confirm', 'verdict', 'receive_event', 'action_as_of', 'day_report', 'close_incident', 'redact', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill', 'keep_concurrency',
+		'nobody_works_because', 'health_facts', 'overdue', 'is_readable', 'locked_rows', 'blocking', 'open_actions', 'metrics_of_tables', 'finished_actions', 'lookup_results', 'rows_inserted'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
 SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
