@@ -432,7 +432,7 @@ BEGIN
 	IF $2 < needed THEN
 		RAISE NOTICE '% samples will be too few to recommend a window: % are needed for a safety factor of %', $2, needed, $5;
 	END IF;
-	until := clock_timestamp() + $6;
+	until := clock_timestamp() + extract(epoch FROM $6) * interval '1 second';
 END $$;
 COMMENT ON FUNCTION reconcile.measure_begin(text, integer, integer, jsonb, numeric, interval) IS
 	'Checks what measure_window() is asked for. Errors: 22023 an argument, 42704 no such operation, 55000 nothing to measure, or nothing can be sent now.';

@@ -192,7 +192,7 @@ BEGIN
 			USING ERRCODE = '22023', DETAIL = 'It waits for the end of an attempt, late arrival, the longest window of its lookups, and repeated negatives.',
 			HINT = format('Pass max_duration => ''%s s''.', extract(epoch FROM plan.needed)::integer);
 	END IF;
-	until := clock_timestamp() + $3;
+	until := clock_timestamp() + extract(epoch FROM $3) * interval '1 second';
 	IF o.effect <> 'create' THEN
 		reason := format('not run because each scenario of a %s needs an object of its own', o.effect);
 		RETURN;
@@ -228,7 +228,7 @@ BEGIN
 	-- Its windows are how long it is looked for, and no longer.
 	SELECT max(r.consistency_window) INTO longest FROM reconcile.window_report r WHERE r.operation = $1;
 	watched := (a.gate_us IS NOT NULL OR EXISTS (SELECT FROM reconcile.lookup l WHERE l.action_id = probe AND l.answered_at IS NULL))
-		AND clock_timestamp() < a.recorded_at + coalesce(longest, '0') + interval '5 seconds';
+		AND clock_timestamp() < a.recorded_at + (extract(epoch FROM coalesce(longest, '0')) + 5) * interval '1 second';
 	SELECT * INTO e FROM reconcile.engine();
 	drive := e.worker_pid IS NULL AND e.lock_holder_pid IS NULL;
 	done := $3 OR NOT e.armed

@@ -109,7 +109,7 @@ BEGIN
 		reference := CASE WHEN rule.reference_pattern IS NULL THEN reference ELSE (regexp_match(reference, rule.reference_pattern))[1] END;
 		reference := CASE WHEN octet_length(reference) <= 200 THEN reference END;	-- a longer one is not ours
 		artifact := reconcile.text_at($2, rule.artifact_path, 1000);
-		occurred := reconcile.event_time(reconcile.text_at($2, rule.occurred_path, 100), clock_timestamp() + source.tolerance);
+		occurred := reconcile.event_time(reconcile.text_at($2, rule.occurred_path, 100), clock_timestamp() + extract(epoch FROM source.tolerance) * interval '1 second');
 		says := CASE WHEN num_nonnulls(reference, artifact) > 0 THEN rule.says ELSE 'ignored' END;
 	END IF;
 	evidence := jsonb_strip_nulls(jsonb_build_object('rule', rule.position, 'because', rule.because, 'scheme', source.scheme, 'sha256', encode(sha256($4), 'hex'),

@@ -40,7 +40,8 @@ DECLARE
 BEGIN
 	SELECT o.* INTO op FROM reconcile.operation o WHERE o.operation = a.operation;
 	c := reconcile.capabilities(op);
-	dead_at := a.key_first_at + c.key_lifetime - c.key_margin - c.needed;
+	-- Elapsed time: a day has 24 hours in every time zone.
+	dead_at := a.key_first_at + extract(epoch FROM c.key_lifetime - c.key_margin - c.needed) * interval '1 second';
 	RETURN concat_ws(' ', 'If it is sent again and the first one did happen:',
 		CASE WHEN a.idempotency_key IS NOT NULL AND dead_at > statement_timestamp()
 			THEN format('until %s the provider takes it for the same one, by its idempotency key; after that', reconcile.instant_words(dead_at)) END,

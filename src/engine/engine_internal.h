@@ -19,6 +19,7 @@
 #include "transport/transport.h"
 
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
+#define AR_LOOK_AT_WALL_EVERY_US	INT64CONST(30000000)	/* while something is due at an instant */
 #define AR_LOOK_SOON_US			INT64CONST(20000)	/* not everything was looked at */
 #define AR_CLAIM_LIMIT			512
 #define AR_SKIPPED_MAX			100

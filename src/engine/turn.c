@@ -12,6 +12,7 @@
 #include "store/clock.h"
 #include "store/recovery.h"
 #include "store/tx.h"
+#include "store/wall.h"
 
 /*
  * Not worth failing for: entries without a partition of their own go to
@@ -41,9 +42,10 @@ plan_ahead(ArEngine *engine)
 		ar_engine_wake(engine);
 	wait_count = ar_limits_waits(engine, &waits);
 	ar_store_agenda(waits, wait_count, &agenda);
-	candidates[0] = agenda.send_in_us;
+	/* What waits for the wall clock does not rely on its running on: somebody may set it. */
+	candidates[0] = Min(agenda.send_in_us, AR_LOOK_AT_WALL_EVERY_US);
 	candidates[1] = agenda.ask_in_us;
-	candidates[2] = agenda.expire_in_us;
+	candidates[2] = Min(agenda.expire_in_us, AR_LOOK_AT_WALL_EVERY_US);
 	candidates[3] = engine->dependents.wanted ? Max(engine->dependents.not_before_us - now, 1) : -1;
 	candidates[4] = engine->keys.wanted ? Max(engine->keys.not_before_us - now, 1) : -1;
 	for (int i = 0; i < lengthof(candidates); i++)
@@ -142,6 +144,7 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 	engine->look_at_everything = false;
 	if (asking)
 	{
+		ar_store_follow_wall();
 		ar_store_apply_inbox();
 		/* In this order: what is withdrawn may be what others come after. */
 		look_at_leisure(&engine->dependents, ar_store_let_dependents_go);
