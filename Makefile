@@ -4,16 +4,17 @@
 #   make install       install it there
 #   make demo          install what is missing, build, and show the calendar story
 #   make test          install what is missing, build, and run every test
+#   make test-long     the same for PostgreSQL 17 in a root of Debian 13, and pg_upgrade to it (root; test/long/run)
 #   make FAULT_POINTS=1   a test build with named fault points (after make clean)
 
 EXTENSION = action_reconcile
 EXTVERSION := $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(EXTENSION).control)
 
 # "make demo" and "make test" must work before there is a pg_config.
-ifneq ($(filter demo test,$(MAKECMDGOALS)),)
+ifneq ($(filter demo test test-long,$(MAKECMDGOALS)),)
 
-.PHONY: demo test
-demo test:
+.PHONY: demo test test-long
+demo test test-long:
 	@ci/setup
 	@$(MAKE) --silent --no-print-directory PG_CONFIG=$$(ci/setup --print-pg-config) run-$@
 
@@ -60,10 +61,12 @@ $(INSTALL_SQL): $(INSTALL_PARTS) $(PROFILES)
 $(UPGRADE_SQL): $(wildcard sql/upgrade/*) $(INSTALL_SQL)
 	@perl sql/upgrade/generate.pl $(EXTVERSION) sql/upgrade/0.1--0.2.sql $(INSTALL_SQL) > $@.tmp && mv $@.tmp $@
 
-.PHONY: run-demo run-test
+.PHONY: run-demo run-test run-test-long
 run-demo: all
 	demo/run
 run-test:
 	test/run
+run-test-long:
+	test/long/run
 
 endif
