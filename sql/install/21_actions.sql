@@ -121,6 +121,9 @@ CREATE INDEX action_waiting ON reconcile.action (submitter, ordering_key, action
 CREATE INDEX action_ordering ON reconcile.action (submitter, ordering_key, action_id) WHERE ordering_key IS NOT NULL;
 CREATE INDEX action_ordered_open ON reconcile.action (submitter, ordering_key)
 	WHERE ordering_key IS NOT NULL AND NOT waits AND state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered');
+-- What somebody needs who is not over.
+CREATE INDEX action_needing ON reconcile.action (action_id) WHERE depends_on IS NOT NULL
+	AND state IN ('planned', 'submitted', 'outcome_unknown', 'reconciling', 'manual_review', 'delivered', 'safe_to_retry');
 CREATE INDEX action_dependent ON reconcile.action (action_id) WHERE state = 'planned' AND waits AND depends_on IS NOT NULL;
 -- What waits for a person.
 CREATE INDEX action_for_people ON reconcile.action (provider, action_id) WHERE state = 'manual_review' OR held;
@@ -294,6 +297,7 @@ COMMENT ON COLUMN reconcile.window_sample.lag_us IS 'It was visible so long afte
 COMMENT ON COLUMN reconcile.window_sample.lag_low_us IS 'It was not yet visible then; NULL if nobody had asked before.';
 COMMENT ON COLUMN reconcile.window_sample.concurrency IS 'How many probes were open at the same time.';
 COMMENT ON SEQUENCE reconcile.window_sample_sample_id_seq IS 'Numbers samples.';
+CREATE INDEX window_sample_of_action ON reconcile.window_sample (action_id);
 CREATE INDEX window_sample_of_operation ON reconcile.window_sample (operation, position, sampled_at);
 
 CREATE TABLE reconcile.clock (

@@ -89,10 +89,10 @@ BEGIN
 	END LOOP;
 	RETURN made;
 EXCEPTION WHEN lock_not_available THEN
-	RETURN 0;
+	RETURN NULL;
 END $$;
 COMMENT ON FUNCTION reconcile.create_history_partitions(integer) IS
-	'Create the monthly partitions of the history up to so many months ahead, with their guards; returns how many were made: none while others use the history. A month with entries in history_default already is left there. The engine calls it when it finds itself armed.';
+	'Create the monthly partitions of the history up to so many months ahead, with their guards; returns how many were made; NULL, and none, if others use the history: try again soon. A month with entries in history_default already is left there. The engine calls it when it finds itself armed.';
 
 -- No partition is made here: a member of the extension would be missing when
 -- a dump is restored in another month.

@@ -92,15 +92,20 @@ BEGIN
 	ELSE
 		NEW.client_reference := reconcile.caller_reference(op, NEW.client_reference);
 	END IF;
+	IF EXISTS (SELECT FROM reconcile.archived_action x WHERE x.action_id = NEW.action_id)
+		OR EXISTS (SELECT FROM reconcile.archived_action x WHERE x.provider = NEW.provider AND x.client_reference = NEW.client_reference) THEN
+		PERFORM reconcile.refuse_archived(NEW.action_id, NEW.provider, NEW.client_reference);
+	END IF;
 	NEW.key_generation := 0;
 	IF reconcile.takes_key(op) THEN
 		NEW.idempotency_key := CASE op.key_format WHEN 'reference' THEN NEW.client_reference
 			ELSE reconcile.make_identifier(NEW.action_id, 0, op.key_format) END;
 	END IF;
 	IF NEW.depends_on IS NOT NULL AND (cardinality(NEW.depends_on) = 0 OR cardinality(NEW.depends_on) <>
-			(SELECT count(DISTINCT a.action_id) FROM reconcile.action a WHERE a.action_id = ANY (NEW.depends_on) AND reconcile.may_see(a.submitter))) THEN
+			(SELECT count(DISTINCT d.action_id) FROM (SELECT a.action_id FROM reconcile.action a
+				WHERE a.action_id = ANY (NEW.depends_on) AND reconcile.may_see(a.submitter) FOR KEY SHARE) d)) THEN	-- none of them is archived meanwhile
 		RAISE EXCEPTION 'depends_on of an action names actions that do not exist, or are not yours, or one of them twice'
-			USING ERRCODE = '22023', HINT = 'Give the action_ids that submit() has returned.';
+			USING ERRCODE = '22023', HINT = 'Give the action_ids that submit() has returned. What is archived is over long since, and nothing can depend on it.';
 	END IF;
 	IF NEW.ordering_key !~ '[^[:space:]]' OR octet_length(NEW.ordering_key) > 255 THEN
 		RAISE EXCEPTION 'ordering_key of an action is blank or too long'
@@ -120,7 +125,11 @@ BEGIN
 	ELSIF NEW.intent_key IS NOT NULL THEN
 		SELECT a.action_id, a.fingerprint INTO winner, winner_fingerprint FROM reconcile.action a
 		 WHERE a.submitter = NEW.submitter AND a.operation = NEW.operation AND a.intent_key = NEW.intent_key;
-		IF FOUND THEN
+		IF winner IS NULL THEN
+			SELECT x.action_id, x.fingerprint INTO winner, winner_fingerprint FROM reconcile.archived_action x
+			 WHERE x.submitter = NEW.submitter AND x.operation = NEW.operation AND x.intent_key = NEW.intent_key;
+		END IF;
+		IF winner IS NOT NULL THEN
 			RAISE EXCEPTION 'intent key "%" already names action "%"', NEW.intent_key, winner
 				USING ERRCODE = 'unique_violation',
 				DETAIL = format('That action has the fingerprint %s, this one %s.', winner_fingerprint, NEW.fingerprint),
@@ -296,7 +305,8 @@ BEGIN
 	IF TG_OP = 'DELETE' THEN
 		-- An action that is being recorded just now counts too.
 		LOCK TABLE reconcile.action IN SHARE ROW EXCLUSIVE MODE;
-		IF EXISTS (SELECT FROM reconcile.action a WHERE a.operation = OLD.operation) THEN
+		IF EXISTS (SELECT FROM reconcile.action a WHERE a.operation = OLD.operation)
+			OR EXISTS (SELECT FROM reconcile.archived_action x WHERE x.operation = OLD.operation) THEN
 			RAISE EXCEPTION 'operation "%" cannot be deleted: it has actions', OLD.operation
 				USING ERRCODE = '55000', HINT = 'What was done with it stays explained by it.';
 		END IF;

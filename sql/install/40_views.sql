@@ -38,10 +38,18 @@ CREATE VIEW reconcile.action_status WITH (security_barrier) AS
 			WHEN a.state IN ('outcome_unknown', 'delivered') THEN a.eligible_at END AS next_step_at,
 		reconcile.advice(a.state) AS advice,
 		a.state IN ('safe_to_retry', 'cancelled', 'expired', 'abandoned') AS may_repeat,
-		a.fingerprint, a.version, a.transaction
+		a.fingerprint, a.version, a.transaction, NULL::timestamptz AS archived_at
 	FROM reconcile.action a
-	WHERE reconcile.may_see(a.submitter);
-COMMENT ON VIEW reconcile.action_status IS 'Where each action stands, and what a caller may do about it.';
+	WHERE reconcile.may_see(a.submitter)
+	UNION ALL
+	SELECT x.action_id, x.operation, x.provider, x.client_reference, x.intent_key, x.submitter, x.state,
+		reconcile.delivery(x.standing), reconcile.acceptance(x.standing), reconcile.resolved_status(x.standing),
+		x.artifact_id, x.attempts, x.submitted_at, x.recorded_at, NULL, reconcile.advice(x.state), x.state IN ('cancelled', 'expired', 'abandoned'),
+		x.fingerprint, x.version, '0', x.archived_at
+	FROM reconcile.archived_action x
+	WHERE reconcile.may_see(x.submitter);
+COMMENT ON VIEW reconcile.action_status IS 'Where each action stands, and what a caller may do about it; also of what is archived.';
+COMMENT ON COLUMN reconcile.action_status.archived_at IS 'When it was moved into archived_action; NULL: it is still here. Its state changes no more.';
 COMMENT ON COLUMN reconcile.action_status.next_step_at IS
 	'Not earlier than this: the next send of a planned action, the next question about an unresolved one. NULL: it waits for somebody, or nothing is to come.';
 COMMENT ON COLUMN reconcile.action_status.may_repeat IS

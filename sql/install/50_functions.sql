@@ -30,6 +30,11 @@ BEGIN
 		IF $3 IS NOT NULL THEN
 			SELECT * INTO found_action FROM reconcile.action a
 			 WHERE a.submitter = session_user AND a.operation = $1 AND a.intent_key = $3;
+			IF NOT FOUND THEN
+				-- In this order: what moves into the archive meanwhile is there by then.
+				SELECT x.action_id, x.fingerprint, x.state INTO found_action.action_id, found_action.fingerprint, found_action.state FROM reconcile.archived_action x
+				 WHERE x.submitter = session_user AND x.operation = $1 AND x.intent_key = $3;
+			END IF;
 			IF FOUND AND found_action.fingerprint OPERATOR(reconcile.<>) wanted THEN
 				RAISE EXCEPTION 'intent key "%" already names another intent: action "%"', $3, found_action.action_id
 					USING ERRCODE = 'unique_violation',
@@ -103,8 +108,8 @@ END $$;
 COMMENT ON FUNCTION reconcile.wait(uuid, interval) IS
 	'Wait, at most a minute, until an action is resolved, and return where it stands; look at status, it may still be DENIED_UNRESOLVED. Errors: 42704 no such action, 25001 in REPEATABLE READ or with the caller''s own uncommitted action, 22023 timeout out of range.';
 
-CREATE FUNCTION reconcile.receipt(action_id uuid) RETURNS jsonb
-	LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION reconcile.receipt_of(a reconcile.action) RETURNS jsonb
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $$
 	SELECT jsonb_build_object(
 		'operation_id', a.action_id,
 		'operation', a.operation,
@@ -120,13 +125,60 @@ CREATE FUNCTION reconcile.receipt(action_id uuid) RETURNS jsonb
 			  FROM reconcile.joined_submission j WHERE j.action_id = a.action_id),
 		'state_history', (
 			SELECT jsonb_agg(jsonb_build_object(
-					'state', h.to_state, 'event', h.event, 'attempt', h.attempt_number,
+					'state', h.to_state, 'standing', h.standing::text, 'event', h.event, 'attempt', h.attempt_number,
 					'recorded_at', h.recorded_at, 'actor', h.actor, 'evidence', h.evidence,
 					'hash', encode(h.hash, 'hex')) ORDER BY h.version)
-			  FROM reconcile.history h WHERE h.action_id = a.action_id))
-	  FROM reconcile.action a WHERE a.action_id = $1 AND reconcile.may_see(a.submitter) $$;
+			  FROM reconcile.history h WHERE h.action_id = a.action_id)) $$;
+COMMENT ON FUNCTION reconcile.receipt_of(reconcile.action) IS 'The receipt of an action that is not archived.';
+
+CREATE FUNCTION reconcile.receipt_of(x reconcile.archived_action) RETURNS jsonb
+	LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $$
+	SELECT coalesce(x.receipt, jsonb_build_object(
+		'operation_id', x.action_id,
+		'operation', x.operation,
+		'client_reference', x.client_reference,
+		'state', x.state,
+		'status', reconcile.resolved_status(x.standing),
+		'intent_fingerprint', x.fingerprint::text,
+		'external_id', x.artifact_id,
+		'chain_head', encode(x.chain_head, 'hex'),
+		'state_history', NULL)) || jsonb_build_object('archived_at', x.archived_at) $$;
+COMMENT ON FUNCTION reconcile.receipt_of(reconcile.archived_action) IS
+	'The receipt of an archived action: as it was kept, or without its history, which is gone.';
+
+CREATE FUNCTION reconcile.receipt(action_id uuid) RETURNS jsonb
+	LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+	SELECT reconcile.receipt_of(a) FROM reconcile.action a WHERE a.action_id = $1 AND reconcile.may_see(a.submitter)
+	UNION ALL
+	SELECT reconcile.receipt_of(x) FROM reconcile.archived_action x WHERE x.action_id = $1 AND reconcile.may_see(x.submitter) $$;
 COMMENT ON FUNCTION reconcile.receipt(uuid) IS
-	'Everything that happened to an action, as one document: states, evidence, external id, hashes. NULL if there is no such action.';
+	'Everything that happened to an action, as one document: states, evidence, external id, hashes. Of an archived action: with archived_at, and with state_history only if that was kept. NULL if there is no such action.';
+
+CREATE FUNCTION reconcile.verify_receipt(receipt jsonb, OUT version bigint, OUT problem text) RETURNS SETOF record
+	LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $$
+	WITH entry AS (
+		SELECT e.version, e.entry ->> 'hash' AS hash, encode(reconcile.history_hash(($1 ->> 'operation_id')::uuid, e.version::integer,
+				(e.entry ->> 'recorded_at')::timestamptz, (e.entry ->> 'attempt')::integer, e.entry ->> 'event',
+				(lag(e.entry) OVER w ->> 'state')::reconcile.state, (e.entry ->> 'state')::reconcile.state,
+				(e.entry ->> 'standing')::reconcile.standing, e.entry -> 'evidence', e.entry ->> 'actor',
+				coalesce(decode(lag(e.entry) OVER w ->> 'hash', 'hex'), '\x')), 'hex') AS expected
+		  FROM jsonb_array_elements(CASE jsonb_typeof($1 -> 'state_history') WHEN 'array' THEN $1 -> 'state_history' ELSE '[]' END)
+			WITH ORDINALITY AS e (entry, version)
+		WINDOW w AS (ORDER BY e.version)
+	), head AS (
+		SELECT encode(a.chain_head, 'hex') AS hash FROM reconcile.action a WHERE a.action_id = ($1 ->> 'operation_id')::uuid AND reconcile.may_see(a.submitter)
+		UNION ALL
+		SELECT encode(x.chain_head, 'hex') FROM reconcile.archived_action x WHERE x.action_id = ($1 ->> 'operation_id')::uuid AND reconcile.may_see(x.submitter)
+	)
+	SELECT e.version, 'was changed after it was written' FROM entry e WHERE e.hash IS DISTINCT FROM e.expected
+	UNION ALL
+	SELECT NULL, 'there is no such action' WHERE NOT EXISTS (SELECT FROM head)
+	UNION ALL
+	SELECT (SELECT max(e.version) FROM entry e), 'does not end where the action stands'
+	 WHERE EXISTS (SELECT FROM head) AND NOT EXISTS (SELECT FROM head h JOIN entry e ON e.hash = h.hash AND e.version = (SELECT max(m.version) FROM entry m))
+	 ORDER BY 1 NULLS LAST $$;
+COMMENT ON FUNCTION reconcile.verify_receipt(jsonb) IS
+	'What is wrong with a copy of receipt() that was kept elsewhere: its hash chain is computed anew and compared with the chain head of the action, also of an archived one. No row means that it is genuine and complete.';
 
 CREATE FUNCTION reconcile.verify_history(action_id uuid DEFAULT NULL, OUT action_id uuid, OUT version integer, OUT problem text)
 	RETURNS SETOF record

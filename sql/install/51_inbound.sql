@@ -33,13 +33,21 @@ CREATE FUNCTION reconcile.action_spoken_of(provider text, reference text, artifa
 		 WHERE x.provider = $1 AND x.client_reference = ANY (ARRAY[$2,
 			(SELECT prefix FROM reconcile.installation WHERE only_row) || '-' || $2, (SELECT prefix FROM reconcile.installation WHERE only_row) || $2])
 		   AND reconcile.may_speak_of($4, $5, x.submitter)
+		UNION ALL
+		SELECT x.action_id, x.client_reference FROM reconcile.archived_action x
+		 WHERE x.provider = $1 AND x.client_reference = ANY (ARRAY[$2,
+			(SELECT prefix FROM reconcile.installation WHERE only_row) || '-' || $2, (SELECT prefix FROM reconcile.installation WHERE only_row) || $2])
+		   AND reconcile.may_speak_of($4, $5, x.submitter)
 	), made AS (
-		SELECT x.action_id FROM reconcile.action x
+		(SELECT x.action_id FROM reconcile.action x
 		 WHERE $2 IS NULL AND x.provider = $1 AND x.artifact_id = $3 AND reconcile.may_speak_of($4, $5, x.submitter) LIMIT 2)
+		UNION ALL
+		(SELECT x.action_id FROM reconcile.archived_action x
+		 WHERE $2 IS NULL AND x.provider = $1 AND x.artifact_id = $3 AND reconcile.may_speak_of($4, $5, x.submitter) LIMIT 2))
 	SELECT coalesce((SELECT n.action_id FROM named n ORDER BY n.client_reference = $2 DESC, n.action_id LIMIT 1),
 		(SELECT (array_agg(m.action_id))[1] FROM made m HAVING count(*) = 1)) $$;
 COMMENT ON FUNCTION reconcile.action_spoken_of(text, text, text, name, boolean) IS
-	'The action of that reference, with or without the installation''s prefix, or else the only one of that artifact id; NULL if there is none that the sender may speak of.';
+	'The action of that reference, with or without the installation''s prefix, or else the only one of that artifact id, also if it is archived; NULL if there is none that the sender may speak of.';
 
 -- One equality at a time: that is what an index is always used for.
 CREATE FUNCTION reconcile.has_unmatched_word(provider text, client_reference text, submitter name) RETURNS boolean
@@ -76,6 +84,7 @@ BEGIN
 			WHERE x.provider = a.provider AND x.artifact_id = a.artifact_id AND x.reference IS NULL AND x.action_id IS NULL AND x.applied_at IS NULL
 			  AND reconcile.may_speak_of(x.sender, x.verified, a.submitter)
 			  AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = a.artifact_id AND o.action_id <> a.action_id)
+			  AND NOT EXISTS (SELECT FROM reconcile.archived_action o WHERE o.provider = a.provider AND o.artifact_id = a.artifact_id)
 			FOR UPDATE SKIP LOCKED) u
 		 WHERE a.action_id = ANY ($1) AND a.artifact_id IS NOT NULL) m
 	 WHERE i.inbox_id = m.inbox_id;
@@ -169,7 +178,8 @@ BEGIN
 		END IF;
 		-- It was known to have happened, but not yet what it has made.
 		IF a.artifact_id IS NULL AND NOT EXISTS (SELECT FROM reconcile.attempt t WHERE t.action_id = a.action_id AND t.artifact_id IS NOT NULL)
-			AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = said.artifact_id) THEN
+			AND NOT EXISTS (SELECT FROM reconcile.action o WHERE o.provider = a.provider AND o.artifact_id = said.artifact_id)
+			AND NOT EXISTS (SELECT FROM reconcile.archived_action o WHERE o.provider = a.provider AND o.artifact_id = said.artifact_id) THEN
 			UPDATE reconcile.action x SET version = x.version + 1, event = 'confirm', attempt_number = NULL, artifact_id = said.artifact_id,
 				evidence = jsonb_build_object('event', jsonb_strip_nulls(jsonb_build_object('inbox_id', said.inbox_id, 'says', said.says, 'event_id', said.event_id,
 					'occurred_at', said.occurred_at, 'artifact_id', said.artifact_id, 'sender', said.sender, 'verified', nullif(said.verified, false))))
@@ -214,6 +224,33 @@ END $$;
 COMMENT ON FUNCTION reconcile.weigh(reconcile.inbox, reconcile.action) IS
 	'What follows from a word of the provider about an action that stands as it does; returns the result for the inbox.';
 
+-- The same about one that is archived: nothing about it changes any more, so whatever speaks against it is for people.
+CREATE FUNCTION reconcile.weigh_archived(said reconcile.inbox, x reconcile.archived_action) RETURNS text
+	LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+	against text := CASE
+		WHEN said.says = 'ignored' THEN NULL
+		WHEN x.state = 'succeeded' AND said.says = 'rejected' THEN 'contradiction'
+		WHEN x.state = 'succeeded' AND said.artifact_id <> x.artifact_id THEN 'duplicate'
+		WHEN x.state = 'rejected' AND said.says = 'accepted' THEN 'contradiction'
+		WHEN x.state IN ('cancelled', 'expired', 'abandoned') AND said.says <> 'rejected' THEN 'contradiction' END;
+BEGIN
+	IF said.says = 'ignored' THEN
+		RETURN 'ignored';
+	ELSIF against IS NULL THEN
+		RETURN 'known';
+	ELSIF x.last_word_at > said.occurred_at AND x.state IN ('succeeded', 'rejected') AND against = 'contradiction' THEN
+		RETURN 'older';
+	END IF;
+	INSERT INTO reconcile.incident (kind, provider, operation, action_id, details)
+	VALUES (against, x.provider, x.operation, x.action_id, jsonb_strip_nulls(jsonb_build_object('state', x.state, 'artifact_id', x.artifact_id, 'archived_at', x.archived_at,
+		'said', said.says, 'said_of', said.artifact_id, 'inbox_id', said.inbox_id, 'occurred_at', said.occurred_at)))
+	ON CONFLICT (action_id, kind) DO NOTHING;
+	RETURN 'contradiction';
+END $$;
+COMMENT ON FUNCTION reconcile.weigh_archived(reconcile.inbox, reconcile.archived_action) IS
+	'What follows from a word of the provider about an archived action: an incident, if it speaks against how that ended. Returns the result for the inbox.';
+
 CREATE FUNCTION reconcile.note_late_confirmation(action_id uuid) RETURNS void
 	LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT reconcile.note_window_violation($1, coalesce(a.lookup_position, 1), (extract(epoch FROM clock_timestamp() - t.ended_at) * 1000000)::bigint)
@@ -229,6 +266,7 @@ CREATE FUNCTION reconcile.apply_inbox_row(inbox_id bigint) RETURNS text
 DECLARE
 	said reconcile.inbox;
 	a reconcile.action;
+	gone reconcile.archived_action;
 	outcome text;
 BEGIN
 	SELECT * INTO said FROM reconcile.inbox i WHERE i.inbox_id = $1 AND i.applied_at IS NULL FOR UPDATE SKIP LOCKED;
@@ -244,10 +282,13 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = said.action_id FOR NO KEY UPDATE SKIP LOCKED;
+	IF NOT FOUND THEN
+		SELECT * INTO gone FROM reconcile.archived_action x WHERE x.action_id = said.action_id;
+	END IF;
 	IF NOT FOUND OR a.state = 'submitted' THEN
 		RETURN NULL;
 	END IF;
-	outcome := reconcile.weigh(said, a);
+	outcome := CASE WHEN a.action_id IS NOT NULL THEN reconcile.weigh(said, a) ELSE reconcile.weigh_archived(said, gone) END;
 	UPDATE reconcile.inbox i SET applied_at = clock_timestamp(), result = outcome WHERE i.inbox_id = $1;
 	RETURN outcome;
 EXCEPTION

@@ -38,7 +38,10 @@ BEGIN
 			USING ERRCODE = '22023', HINT = 'It is kept in the history.';
 	END IF;
 	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1 FOR NO KEY UPDATE;
-	IF NOT FOUND THEN
+	IF NOT FOUND AND EXISTS (SELECT FROM reconcile.archived_action x WHERE x.action_id = $1) THEN
+		RAISE EXCEPTION 'cannot % action "%": it is archived', $2, $1
+			USING ERRCODE = '55000', HINT = 'How it ended is in reconcile.action_status; nothing about it changes any more.';
+	ELSIF a.action_id IS NULL THEN
 		RAISE EXCEPTION 'action "%" does not exist', $1
 			USING ERRCODE = 'undefined_object', HINT = 'See reconcile.action_status.';
 	END IF;
@@ -129,7 +132,7 @@ CREATE FUNCTION reconcile.cancel(action_id uuid, reason text) RETURNS reconcile.
 BEGIN
 	-- An application may withdraw what it has asked for, and learns nothing about what others have.
 	IF NOT pg_has_role(session_user, 'reconcile_operator', 'MEMBER')
-		AND NOT EXISTS (SELECT FROM reconcile.action x WHERE x.action_id = $1 AND x.submitter = session_user) THEN
+		AND NOT EXISTS (SELECT FROM reconcile.action_status x WHERE x.action_id = $1 AND x.submitter = session_user) THEN
 		RAISE EXCEPTION 'action "%" does not exist', $1
 			USING ERRCODE = 'undefined_object', HINT = 'Or it is not yours.';
 	END IF;
@@ -384,7 +387,9 @@ BEGIN
 			'Say accepted or rejected.');
 	END IF;
 	SELECT x.action_id INTO owner FROM reconcile.action x
-	 WHERE x.provider = a.provider AND x.artifact_id = $3 AND x.action_id <> a.action_id LIMIT 1;
+	 WHERE x.provider = a.provider AND x.artifact_id = $3 AND x.action_id <> a.action_id
+	UNION ALL
+	SELECT x.action_id FROM reconcile.archived_action x WHERE x.provider = a.provider AND x.artifact_id = $3 LIMIT 1;
 	IF owner IS NOT NULL THEN
 		RAISE EXCEPTION 'artifact "%" is no evidence for action "%": it belongs to action "%"', $3, a.action_id, owner
 			USING ERRCODE = 'unique_violation', HINT = 'One object confirms one action.';

@@ -108,6 +108,10 @@ BEGIN
 	END IF;
 	SELECT * INTO a FROM reconcile.action x WHERE x.action_id = $1 FOR UPDATE;
 	IF NOT FOUND THEN
+		IF EXISTS (SELECT FROM reconcile.archived_action x WHERE x.action_id = $1) THEN
+			UPDATE reconcile.inbox i SET evidence = '{}', body = NULL WHERE i.action_id = $1;
+			RETURN;			-- the archive has neither payload nor bodies
+		END IF;
 		RAISE EXCEPTION 'action "%" does not exist', $1 USING ERRCODE = 'undefined_object', HINT = 'See reconcile.action_status.';
 	END IF;
 	IF a.redacted_at IS NOT NULL THEN

@@ -123,7 +123,8 @@ BEGIN
 	SELECT a.version, a.state INTO found_version, found_state FROM reconcile.action a WHERE a.action_id = i.action_id FOR NO KEY UPDATE SKIP LOCKED;
 	IF NOT FOUND THEN
 		result := 'skipped';
-		detail := 'busy: somebody else is working on it';
+		detail := CASE WHEN EXISTS (SELECT FROM reconcile.archived_action x WHERE x.action_id = i.action_id) THEN 'it is archived'
+			ELSE 'busy: somebody else is working on it' END;
 	ELSIF found_version <> i.version THEN
 		result := 'skipped';
 		detail := format('version moved: previewed as %s at version %s, it is %s at version %s', i.state, i.version, found_state, found_version);

@@ -19,7 +19,7 @@ CREATE VIEW reconcile.guard AS
 	WITH expected (relation, guard) AS (
 		VALUES ('action', 'action_1_prepare'), ('action', 'action_2_guard'), ('action', 'action_3_inserted'), ('action', 'action_3_updated'), ('action', 'action_no_truncate'),
 			('attempt', 'attempt_guard'), ('attempt', 'attempt_no_truncate'), ('history', 'history_append_only'), ('history', 'history_no_truncate'),
-			('joined_submission', 'joined_append_only'), ('joined_submission', 'joined_no_truncate')
+			('joined_submission', 'joined_append_only'), ('joined_submission', 'joined_no_truncate'), ('archived_action', 'archived_append_only'), ('archived_action', 'archived_no_truncate')
 		UNION ALL
 		SELECT c.relname, g FROM pg_catalog.pg_inherits i JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
 			CROSS JOIN unnest('{history_append_only,history_no_truncate}'::text[]) g WHERE i.inhparent = 'reconcile.history'::pg_catalog.regclass

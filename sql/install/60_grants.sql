@@ -70,12 +70,12 @@ GRANT reconcile_operator TO reconcile_admin;
 -- The views and functions of this group show a submitter its own actions only.
 GRANT SELECT ON reconcile.transition_rule, reconcile.action_status, reconcile.action_history, reconcile.unresolved
 	TO reconcile_reader, reconcile_submitter;
-GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.nobody_works_because(), reconcile.may_see(name), reconcile.receipt(uuid),
+GRANT EXECUTE ON FUNCTION reconcile.transition_rules(), reconcile.nobody_works_because(), reconcile.may_see(name), reconcile.receipt(uuid), reconcile.verify_receipt(jsonb),
 	reconcile.wait(uuid, interval), reconcile.wait_until_resolved(uuid, interval),
 	reconcile.preview(uuid), reconcile.preview(text, jsonb, text) TO reconcile_reader, reconcile_submitter;
 
 GRANT SELECT ON reconcile.health, reconcile.provider, reconcile.operation, reconcile.response_rule, reconcile.lookup_rule, reconcile.poll_rule, reconcile.action,
-	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission,
+	reconcile.attempt, reconcile.lookup, reconcile.history, reconcile.joined_submission, reconcile.archived_action, reconcile.retention_rule, reconcile.provider_retention,
 	reconcile.inbox, reconcile.unmatched_event, reconcile.event_source, reconcile.event_rule, reconcile.incident, reconcile.window_sample, reconcile.profile_catalog, reconcile.profile_fact, reconcile.provider_override,
 	reconcile.provider_grade, reconcile.review_queue, reconcile.bulk_batch, reconcile.bulk_item, reconcile.clock,
 	reconcile.breaker, reconcile.pause_period, reconcile.provider_limits, reconcile.rearming, reconcile.arming_summary TO reconcile_reader;
@@ -149,3 +149,10 @@ GRANT EXECUTE ON FUNCTION reconcile.await_engine(interval), reconcile.is_over(ti
 	reconcile.measure_step(text, jsonb, integer, integer, boolean, uuid[], text), reconcile.measure_end(text, uuid[], integer, numeric, boolean),
 	reconcile.self_test_begin(text, jsonb, interval), reconcile.self_test_step(text, jsonb, boolean, uuid, uuid, uuid),
 	reconcile.self_test_end(uuid, text, boolean, text, uuid, uuid, uuid) TO reconcile_admin;
+
+-- What leaves is an admin's to say; why something stays is for readers.
+GRANT INSERT, UPDATE, DELETE ON reconcile.retention_rule TO reconcile_admin;
+GRANT EXECUTE ON FUNCTION reconcile.kept_because(uuid[]), reconcile.with_whole_history(uuid[]), reconcile.standing_jobs() TO reconcile_reader;
+GRANT EXECUTE ON PROCEDURE reconcile.maintain(integer, interval, integer, integer, bigint, bigint, integer) TO reconcile_admin;
+GRANT EXECUTE ON FUNCTION reconcile.maintain_begin(interval, integer), reconcile.maintain_step(uuid, bigint, bigint, integer),
+	reconcile.drop_empty_history_partitions(), reconcile.schedule_jobs(boolean), reconcile.unschedule_jobs(), reconcile.check_pg_cron() TO reconcile_admin;

@@ -17,6 +17,8 @@ SELECT pg_catalog.pg_extension_config_dump('reconcile.lookup', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.history_default', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.joined_submission', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.archived_action', '');
+SELECT pg_catalog.pg_extension_config_dump('reconcile.retention_rule', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.inbox', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.inbox_inbox_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('reconcile.bulk_batch', '');

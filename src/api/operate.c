@@ -16,6 +16,7 @@
 
 #include "api/elapsed.h"
 #include "engine/engine.h"
+#include "settings.h"
 #include "store/arming.h"
 #include "store/clock.h"
 #include "store/engine_lock.h"
@@ -32,6 +33,7 @@ PG_FUNCTION_INFO_V1(ar_run);
 
 #define WAIT_MAXIMUM_US	INT64CONST(60000000)
 #define RUN_MAXIMUM_US	INT64CONST(86400000000)
+#define RUN_LOOK_EVERY_US	INT64CONST(500000)
 
 Datum
 ar_arm(PG_FUNCTION_ARGS)
@@ -154,23 +156,54 @@ ar_wait_until_resolved(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(resolved);
 }
 
-/* The engine's loop in the calling backend. */
+/* The time is up: nothing more is sent, and what is open is waited for as long as a worker that stops would wait. */
 static void
-run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
+finish_open(ArEngine *engine)
 {
-	while (ar_engine_turn(engine))
+	int64		until = ar_monotonic_us() + (int64) ar_setting_drain_timeout_ms * 1000;
+
+	ar_engine_retire(engine);
+	while (!ar_engine_is_idle(engine))
 	{
 		int64		left = until - ar_monotonic_us();
 		long		sleep = ar_engine_sleep_ms(engine);
 
-		ar_report_turn();
-		if (left <= 0 || (stop_when_idle && ar_engine_is_idle(engine) && ar_engine_has_nothing_due(engine)))
+		if (left <= 0)
 			break;
 		left = left / 1000 + 1;
 		ar_engine_wait(engine, sleep < 0 || sleep > left ? (long) left : sleep);
-		/* Commits of others do not wake a session: it looks about itself. */
-		if (sleep < 0 || sleep > 1000)
+		if (!ar_engine_turn(engine))
+			break;
+	}
+}
+
+/* The engine's loop in the calling backend. Commits of others do not wake a session, so it looks about itself. */
+static void
+run_engine(ArEngine *engine, int64 until, bool stop_when_idle)
+{
+	int64		look_at = ar_monotonic_us() + RUN_LOOK_EVERY_US;
+
+	while (ar_engine_turn(engine))
+	{
+		int64		now = ar_monotonic_us();
+		int64		left = Min(until, look_at) - now;
+		long		sleep = ar_engine_sleep_ms(engine);
+
+		ar_report_turn();
+		if (stop_when_idle && ar_engine_is_idle(engine) && ar_engine_has_nothing_due(engine))
+			return;
+		if (now >= until)
+		{
+			finish_open(engine);
+			return;
+		}
+		left = Max(left, 0) / 1000 + 1;
+		ar_engine_wait(engine, sleep < 0 || sleep > left ? (long) left : sleep);
+		if (ar_monotonic_us() >= look_at)
+		{
 			ar_engine_wake(engine);
+			look_at = ar_monotonic_us() + RUN_LOOK_EVERY_US;
+		}
 	}
 }
 

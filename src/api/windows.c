@@ -32,7 +32,7 @@ ar_require_commit(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s cannot be called inside a transaction block or a function", text_to_cstring(PG_GETARG_TEXT_PP(0))),
-				 errhint("It commits before it sends. CALL it on its own.")));
+				 errhint("It commits on its way. CALL it on its own.")));
 	PG_RETURN_VOID();
 }
 

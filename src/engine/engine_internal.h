@@ -25,6 +25,8 @@
 #define AR_SKIPPED_MAX			100
 #define AR_SKIP_FOR_US			INT64CONST(60000000)
 #define AR_MAKE_PARTITIONS_EVERY_US	INT64CONST(86400000000)
+#define AR_MAKE_PARTITIONS_SOON_US	INT64CONST(1000000)	/* the history was in use */
+#define AR_MAKE_PARTITIONS_LATER_US	INT64CONST(60000000)	/* there was no transaction, or an error */
 #define AR_SAVE_CLOCK_EVERY_US	INT64CONST(10000000)
 
 /* What the pages of an answer have shown so far, taken together. */
@@ -149,7 +151,7 @@ struct ArEngine
 	int64		look_at_us;		/* next due work; -1: none in sight */
 	bool		gate_waited_for;	/* a gate opens later: the clock is to be kept */
 	int64		clock_saved_us;
-	int64		partitions_made_us;
+	int64		partitions_at_us;	/* when partitions are to be made next */
 	int64		busy_until_us;	/* tables are locked: no transaction before */
 	int			busy_count;
 	char	   *stalled_because;	/* the database cannot be written, in context; or NULL */

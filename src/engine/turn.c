@@ -14,6 +14,14 @@
 #include "store/tx.h"
 #include "store/wall.h"
 
+static bool partitions_created;
+
+static void
+create_partitions(void)
+{
+	partitions_created = ar_store_create_partitions();
+}
+
 /*
  * Not worth failing for: entries without a partition of their own go to
  * history_default.  Not before the database is armed: a dump that is being
@@ -22,8 +30,12 @@
 static void
 make_partitions(ArEngine *engine)
 {
-	engine->partitions_made_us = ar_monotonic_us();
-	(void) ar_engine_in_transaction(engine, ar_store_create_partitions);
+	bool		asked;
+
+	partitions_created = false;
+	asked = ar_engine_in_transaction(engine, create_partitions);
+	engine->partitions_at_us = ar_monotonic_us() + (partitions_created ? AR_MAKE_PARTITIONS_EVERY_US :
+		asked ? AR_MAKE_PARTITIONS_SOON_US : AR_MAKE_PARTITIONS_LATER_US);
 }
 
 /* Nothing was to be had: expire what is late, and find out when to look again. */
@@ -285,11 +297,11 @@ collect(ArEngine *engine)
 		ar_fault_point("after_answer");
 }
 
-/* A long-lived engine makes the partitions of the months to come. */
+/* A long-lived engine makes the partitions of the months to come; an idle one when there is something to do again. */
 static void
 keep_partitions(ArEngine *engine, int64 now)
 {
-	if (engine->disarmed_because != NULL || engine->look_at_us < 0 || now - engine->partitions_made_us < AR_MAKE_PARTITIONS_EVERY_US)
+	if (engine->disarmed_because != NULL || engine->look_at_us < 0 || now < engine->partitions_at_us)
 		return;
 	make_partitions(engine);
 }

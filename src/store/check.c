@@ -182,9 +182,9 @@ static ArStatement hopeless_statement = {
 };
 
 static ArStatement inbox_statement = {
-	"SELECT reconcile.apply_inbox_row(w.inbox_id) FROM (SELECT i.inbox_id FROM reconcile.inbox i JOIN reconcile.action a ON a.action_id = i.action_id"
+	"SELECT reconcile.apply_inbox_row(w.inbox_id) FROM (SELECT i.inbox_id FROM reconcile.inbox i LEFT JOIN reconcile.action a ON a.action_id = i.action_id"
 	" WHERE i.applied_at IS NULL AND i.action_id = ANY (ARRAY(SELECT x.action_id FROM reconcile.inbox x WHERE x.applied_at IS NULL AND x.action_id IS NOT NULL))"
-	"  AND a.state <> 'submitted' ORDER BY i.inbox_id LIMIT 200) w",
+	"  AND a.state IS DISTINCT FROM 'submitted' ORDER BY i.inbox_id LIMIT 200) w",
 	0, {0}
 };
 

@@ -5,7 +5,8 @@
  * A step is announced by version = version + 1 together with its event, its
  * target state and its evidence; any other change of what a row says about the
  * world is refused, for the owner of the table as for everybody.  The triggers
- * read no table, so that a claim of many rows stays one statement.
+ * read no table, so that a claim of many rows stays one statement.  Rows are
+ * deleted only on the way that retention.c knows.
  *
  * A row inserted with a version is a restored one and is taken as it is:
  * refusing it would make dumps impossible to restore.  Whether it is honest is
@@ -16,6 +17,7 @@
 #include "access/detoast.h"
 #include "access/xact.h"
 #include "commands/trigger.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -29,6 +31,7 @@
 #include "store/clock.h"
 #include "store/engine_lock.h"
 #include "store/guard.h"
+#include "store/retention.h"
 #include "store/row.h"
 #include "types/enums.h"
 #include "types/standing_type.h"
@@ -199,6 +202,31 @@ refuse_delete(const char *kind, const char *id)
 			 errhint("What was done to the outside world stays on record.")));
 }
 
+/* Is this the row of an action that is just moving into the archive, or out of it? */
+static bool
+is_leaving(const TriggerData *trigger)
+{
+	TupleDesc	descriptor = RelationGetDescr(trigger->tg_relation);
+	int			column = SPI_fnumber(descriptor, "action_id");
+	bool		is_null = true;
+	Datum		action_id;
+
+	if (!TRIGGER_FIRED_BY_DELETE(trigger->tg_event) || !TRIGGER_FIRED_FOR_ROW(trigger->tg_event) || column <= 0)
+		return false;
+	action_id = SPI_getbinval(trigger->tg_trigtuple, descriptor, column, &is_null);
+	return !is_null && ar_store_is_leaving(action_id);
+}
+
+/* Whoever says that it may leave, what is not over stays. */
+static bool
+is_over(const ArRow *row)
+{
+	ArState		state = row_state(row);
+
+	return ar_resolved_status(ar_datum_standing(ar_row_get(row, "standing"))) != AR_STATUS_DENIED_UNRESOLVED &&
+		state != AR_SAFE_TO_RETRY && state != AR_SUBMITTED && !DatumGetBool(ar_row_get(row, "queued"));
+}
+
 /* Is the version of the new row the next one? Any other number but the same is refused. */
 static bool
 is_transition(const char *kind, const char *id, const ArRow *old_row, const ArRow *new_row)
@@ -356,7 +384,11 @@ ar_action_guard(PG_FUNCTION_ARGS)
 
 	id = ar_row_text(old_row, "action_id");
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		refuse_delete("action", id);
+	{
+		if (!is_leaving(trigger) || !is_over(old_row))
+			refuse_delete("action", id);
+		return PointerGetDatum(trigger->tg_trigtuple);
+	}
 	new_row = ar_row_read(trigger->tg_relation, trigger->tg_newtuple);
 	if (!is_transition("action", id, old_row, new_row))
 	{
@@ -408,7 +440,11 @@ ar_attempt_guard(PG_FUNCTION_ARGS)
 		return PointerGetDatum(ar_row_tuple(old_row));
 	}
 	if (TRIGGER_FIRED_BY_DELETE(trigger->tg_event))
-		refuse_delete("attempt", id);
+	{
+		if (!is_leaving(trigger))
+			refuse_delete("attempt", id);
+		return PointerGetDatum(trigger->tg_trigtuple);
+	}
 	new_row = ar_row_read(trigger->tg_relation, trigger->tg_newtuple);
 	if (!is_transition("attempt", id, old_row, new_row))
 	{
@@ -428,6 +464,8 @@ ar_refuse_change(PG_FUNCTION_ARGS)
 
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		elog(ERROR, "refuse_change was not called as a trigger");
+	if (is_leaving(trigger))
+		return PointerGetDatum(trigger->tg_trigtuple);
 	verb = TRIGGER_FIRED_BY_UPDATE(trigger->tg_event) ? "UPDATE" :
 		TRIGGER_FIRED_BY_DELETE(trigger->tg_event) ? "DELETE" : "TRUNCATE";
 	ereport(ERROR,

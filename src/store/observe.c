@@ -11,7 +11,8 @@
 #include "store/statement.h"
 
 static ArStatement owner_statement = {
-	"SELECT 1 FROM reconcile.action a WHERE a.provider = $1 AND a.artifact_id = $2 AND a.operation = $3 AND a.action_id <> $4 LIMIT 1",
+	"SELECT 1 FROM reconcile.action a WHERE a.provider = $1 AND a.artifact_id = $2 AND a.operation = $3 AND a.action_id <> $4"
+	" UNION ALL SELECT 1 FROM reconcile.archived_action x WHERE x.provider = $1 AND x.artifact_id = $2 AND x.operation = $3 LIMIT 1",
 	4, {TEXTOID, TEXTOID, TEXTOID, UUIDOID}
 };
 

@@ -269,8 +269,9 @@ static ArStatement partitions_statement = {
 	"SELECT reconcile.create_history_partitions()", 0, {0}
 };
 
-void
+bool
 ar_store_create_partitions(void)
 {
 	ar_statement_run(&partitions_statement, NULL, NULL);
+	return ar_result_int64(0, 1, -1) >= 0;
 }

@@ -53,7 +53,7 @@ typedef struct ArProviderWaits
 
 extern void ar_store_agenda(const ArProviderWaits *waits, int count, ArAgenda *agenda);
 
-/* Monthly partitions of the history, some months ahead. */
-extern void ar_store_create_partitions(void);
+/* Monthly partitions of the history, some months ahead. False: others use the history just now. */
+extern bool ar_store_create_partitions(void);
 
 #endif							/* AR_RECOVERY_H */

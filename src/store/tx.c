@@ -29,7 +29,7 @@
 
 /* Tables an engine statement may touch, in the order in which they are locked. */
 static const char *const engine_tables[] = {
-	"action", "attempt", "lookup", "history", "provider", "operation", "response_rule", "lookup_rule", "poll_rule", "inbox", "incident", "window_sample",
+	"action", "attempt", "lookup", "history", "archived_action", "provider", "operation", "response_rule", "lookup_rule", "poll_rule", "inbox", "incident", "window_sample",
 	"breaker", "pause_period", "clock", "arming", "rearming"
 };
 

@@ -44,7 +44,7 @@ SELECT ok(EXISTS (SELECT FROM granted WHERE grantee = 'reconcile_submitter'::reg
 -- uses. A procedure that commits cannot be pinned, and qualifies every name.
 SELECT is_empty($$SELECT p.oid::regprocedure, proconfig FROM pg_proc p JOIN pg_language l ON l.oid = prolang WHERE pronamespace = 'reconcile'::regnamespace
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']
-	AND (prosecdef OR lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL AND p.oid::regprocedure::text !~ '^reconcile\.(measure_window|self_test)\(')$$,
+	AND (prosecdef OR lanname NOT IN ('c', 'internal') AND prosqlbody IS NULL AND p.oid::regprocedure::text !~ '^reconcile\.(maintain|measure_window|self_test)\(')$$,
 	'every function is pinned to pg_catalog, pg_temp');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prokind = 'p'$$, 'a procedure that commits runs with its caller''s rights');
 SELECT is_empty($$SELECT c.oid::regclass FROM pg_class c WHERE relnamespace = 'reconcile'::regnamespace AND relkind = 'v' AND reloptions @> '{security_invoker=true}'$$,

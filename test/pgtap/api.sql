@@ -42,6 +42,10 @@ INSERT INTO called VALUES
 	('verify_history(action_id uuid DEFAULT NULL::uuid, OUT action_id uuid, OUT version integer, OUT problem text)', 'SETOF record'),
 	('fold_violation(OUT action_id uuid, OUT standing reconcile.standing, OUT folded reconcile.standing)', 'SETOF record'),
 	('create_history_partitions(months_ahead integer DEFAULT 3)', 'integer'),
+	('kept_because(actions uuid[])', 'TABLE(action_id uuid, because text)'),
+	('verify_receipt(receipt jsonb, OUT version bigint, OUT problem text)', 'SETOF record'),
+	('schedule_jobs(run boolean DEFAULT NULL::boolean)', 'TABLE(job text, schedule text, command text)'),
+	('unschedule_jobs()', 'integer'),
 	('engine(OUT worker_pid integer, OUT lock_holder_pid integer, OUT armed boolean, OUT disarmed_because text, OUT stalled_because text)', 'record'),
 	('intent_fingerprint(method text, path text, payload jsonb)', 'reconcile.intent_fingerprint'),
 	('delivery(standing reconcile.standing)', 'reconcile.delivery'),
@@ -64,8 +68,8 @@ INSERT INTO called VALUES
 	('run(IN max_duration interval DEFAULT ''00:00:50''::interval, IN stop_when_idle boolean DEFAULT true, INOUT holder_pid integer DEFAULT NULL::integer, INOUT sent integer DEFAULT NULL::integer, INOUT answered integer DEFAULT NULL::integer, INOUT asked integer DEFAULT NULL::integer)', NULL);
 SELECT set_has($$SELECT format('%s(%s)', proname, pg_get_function_arguments(oid)), CASE prokind WHEN 'f' THEN pg_get_function_result(oid) END
 	FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace$$, 'SELECT * FROM called', 'every call of the interface is there, with its arguments and result');
-SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' ORDER BY 1$$, ARRAY['measure_window', 'require_commit', 'run', 'self_test'],
-	'three procedures, and what two of them begin with');
+SELECT results_eq($$SELECT proname::text COLLATE "default" FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' ORDER BY 1$$, ARRAY['maintain', 'measure_window', 'require_commit', 'run', 'self_test'],
+	'four procedures, and what three of them begin with');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prokind = 'p' AND (prosecdef OR proconfig IS NOT NULL)$$,
 	'which have neither SET nor SECURITY DEFINER, for they commit');
 SELECT is_empty($$SELECT proname FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND provolatile <> 'i'
@@ -81,7 +85,7 @@ $$;
 SELECT results_eq($$SELECT pg_temp.columns_of('action_status')$$, ARRAY['action_id uuid', 'operation text', 'provider text', 'client_reference text',
 	'intent_key text', 'submitter name', 'state reconcile.state', 'delivery reconcile.delivery', 'acceptance reconcile.acceptance',
 	'status reconcile.status', 'artifact_id text', 'attempts integer', 'submitted_at timestamp with time zone', 'since timestamp with time zone',
-	'next_step_at timestamp with time zone', 'advice text', 'may_repeat boolean', 'fingerprint reconcile.intent_fingerprint', 'version integer', 'transaction xid8'],
+	'next_step_at timestamp with time zone', 'advice text', 'may_repeat boolean', 'fingerprint reconcile.intent_fingerprint', 'version integer', 'transaction xid8', 'archived_at timestamp with time zone'],
 	'action_status');
 SELECT results_eq($$SELECT pg_temp.columns_of('action_history')$$, ARRAY['action_id uuid', 'version integer', 'recorded_at timestamp with time zone',
 	'attempt_number integer', 'event text', 'from_state reconcile.state', 'to_state reconcile.state', 'delivery reconcile.delivery',
@@ -107,7 +111,7 @@ SELECT results_eq($$SELECT pg_temp.columns_of('provider_grade')$$, ARRAY['operat
 	'tier_after_key reconcile.tier', 'query_surface text', 'on_lost_answer text', 'missing text'], 'provider_grade');
 SELECT results_eq($$SELECT pg_temp.columns_of('profile_catalog')$$, ARRAY['profile text', 'profile_version integer', 'title text', 'documentation text',
 	'operations integer', 'facts integer', 'unproven_facts integer', 'document jsonb'], 'profile_catalog');
-SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'health_check', 'guard', 'metrics', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event', 'arming_summary'], 'there are these views');
+SELECT views_are('reconcile', ARRAY['action_status', 'action_history', 'unresolved', 'review_queue', 'health', 'health_check', 'guard', 'metrics', 'provider_limits', 'transition_rule', 'provider_grade', 'window_report', 'window_violation', 'provider_scorecard', 'unmatched_event', 'arming_summary', 'provider_retention'], 'there are these views');
 
 -- What is inserted without submit().
 SELECT col_default_is('reconcile', 'action', 'action_id', 'reconcile.new_action_id()', 'an action makes its own id');

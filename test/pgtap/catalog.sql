@@ -5,7 +5,7 @@ SELECT plan(30);
 -- Functions that run with the rights of their owner.
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef AND prorettype <> 'trigger'::regtype$$,
 	ARRAY['submit', 'cancel', 'hold', 'release', 'replace', 'abandon', 'resolve', 'bulk_preview', 'bulk_apply', 'receipt', 'installation_prefix', 'caller_reference', 'confirm', 'verdict', 'receive_event', 'action_as_of', 'day_report', 'close_incident', 'redact', 'look_up_now', 'create_history_partitions', 'engine', 'arm', 'arm_if_first', 'preview', 'note_window_violation', 'submit_drill', 'keep_concurrency',
-		'nobody_works_because', 'health_facts', 'overdue', 'is_readable', 'locked_rows', 'blocking', 'open_actions', 'metrics_of_tables', 'finished_actions', 'lookup_results', 'rows_inserted'], 'only these functions run with the rights of their owner');
+		'nobody_works_because', 'health_facts', 'overdue', 'is_readable', 'locked_rows', 'blocking', 'open_actions', 'metrics_of_tables', 'finished_actions', 'lookup_results', 'rows_inserted', 'verify_receipt', 'maintain_step', 'drop_empty_history_partitions'], 'only these functions run with the rights of their owner');
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
 	AND NOT coalesce(proconfig, '{}') @> ARRAY['search_path=pg_catalog, pg_temp']$$, 'each with a search_path of its own');
 SELECT is_empty($$SELECT oid::regprocedure, setting FROM pg_proc, unnest(proconfig) setting WHERE pronamespace = 'reconcile'::regnamespace AND prosecdef
@@ -28,7 +28,7 @@ SELECT set_eq($$SELECT relname || ' ' || tgname FROM pg_trigger t JOIN pg_class 
 	AND tgparentid = 0 AND relname !~ '^history_[0-9]'$$,
 	ARRAY['action action_1_prepare', 'action action_2_guard', 'action action_3_inserted', 'action action_3_updated', 'action action_no_truncate',
 		'attempt attempt_guard', 'attempt attempt_no_truncate', 'history history_append_only', 'history history_no_truncate',
-		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'provider provider_changed', 'provider provider_paused', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
+		'history_default history_no_truncate', 'joined_submission joined_append_only', 'joined_submission joined_no_truncate', 'archived_action archived_append_only', 'archived_action archived_no_truncate', 'provider provider_changed', 'provider provider_paused', 'operation operation_changed', 'lookup_rule lookup_rule_changed',
 		'response_rule rule_changed', 'lookup_rule rule_changed', 'poll_rule rule_changed',
 		'provider definition_holds', 'operation definition_holds', 'response_rule definition_holds', 'lookup_rule definition_holds', 'poll_rule definition_holds'], 'the triggers');
 SELECT is_empty($$SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'definition_holds' AND NOT (tgdeferrable AND tginitdeferred)$$,
@@ -82,7 +82,7 @@ SELECT col_is_pk('reconcile', 'attempt', ARRAY['action_id', 'number'], 'an attem
 SELECT set_eq($$SELECT unnest(extconfig)::regclass::text FROM pg_extension WHERE extname = 'action_reconcile'$$,
 	ARRAY['reconcile.installation', 'reconcile.provider', 'reconcile.operation', 'reconcile.response_rule', 'reconcile.lookup_rule', 'reconcile.poll_rule', 'reconcile.profile_fact', 'reconcile.provider_override', 'reconcile.event_source', 'reconcile.event_rule',
 		'reconcile.action', 'reconcile.attempt', 'reconcile.inbox', 'reconcile.inbox_inbox_id_seq', 'reconcile.bulk_batch', 'reconcile.bulk_batch_batch_seq', 'reconcile.bulk_item', 'reconcile.incident', 'reconcile.incident_incident_id_seq', 'reconcile.window_sample', 'reconcile.window_sample_sample_id_seq',
-		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.clock', 'reconcile.pause_period', 'reconcile.pause_period_pause_id_seq', 'reconcile.self_test_result'], 'a dump carries the definitions and what happened');
+		'reconcile.lookup', 'reconcile.history', 'reconcile.history_default', 'reconcile.joined_submission', 'reconcile.archived_action', 'reconcile.retention_rule', 'reconcile.clock', 'reconcile.pause_period', 'reconcile.pause_period_pause_id_seq', 'reconcile.self_test_result'], 'a dump carries the definitions and what happened');
 SELECT is_empty($$SELECT oid::regclass FROM pg_class WHERE relnamespace = 'reconcile'::regnamespace AND relkind IN ('r', 'p') AND relname NOT IN ('arming', 'rearming', 'profile_catalog', 'breaker')
 	AND NOT relispartition AND NOT oid = ANY ((SELECT extconfig FROM pg_extension WHERE extname = 'action_reconcile')::oid[])$$, 'of every table but the arming, the catalogue and the breakers');
 SELECT * FROM finish();
