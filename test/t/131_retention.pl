@@ -1,6 +1,6 @@
 # Finished actions leave the tables, by a rule, and only when nothing can come of
 # them any more; what they were is still known, here and in a restored copy.
-# AR_PAST_ACTIONS: how many are archived at once, 20000 by default.
+# AR_PAST_ACTIONS: how many are archived at once, 8000 by default.
 
 use strict;
 use warnings;
@@ -15,7 +15,7 @@ use ActionReconcile::Node;
 use ActionReconcile::Past qw(stage_past);
 use ActionReconcile::Provider;
 
-my $many = $ENV{AR_PAST_ACTIONS} // 20_000;
+my $many = $ENV{AR_PAST_ACTIONS} // 8_000;
 my $provider = ActionReconcile::Provider->new;
 my $node = ActionReconcile::Node->create('retention', arm => 0);
 
