@@ -21,6 +21,7 @@
 #define AR_LOOK_AGAIN_US		INT64CONST(100000)	/* due, but not to be had just now */
 #define AR_LOOK_AT_WALL_EVERY_US	INT64CONST(30000000)	/* while something is due at an instant */
 #define AR_LOOK_SOON_US			INT64CONST(20000)	/* not everything was looked at */
+#define AR_SHORT_LOOK_US		INT64CONST(5000)	/* not worth saving */
 #define AR_CLAIM_LIMIT			512
 #define AR_SKIPPED_MAX			100
 #define AR_SKIP_FOR_US			INT64CONST(60000000)
@@ -129,6 +130,8 @@ struct ArEngine
 	ArProvider *providers;		/* as they were read in this turn */
 	int			provider_count;
 	char		last_served[AR_ROOM_KINDS][AR_PROVIDER_NAME];
+	ArLeisure	beside_pauses;	/* looking past what waits of a paused operation */
+	int64		limits_read_us;
 	/* sending */
 	bool		claim_one;		/* a claim failed: one at a time, to find the action at fault */
 	pg_uuid_t	skipped[AR_SKIPPED_MAX];	/* actions that could not be claimed */
@@ -216,6 +219,7 @@ extern void ar_limits_read(ArEngine *engine);
 extern int	ar_limits_rooms(ArEngine *engine, ArRoomKind kind, ArProviderRoom **rooms);
 extern void ar_limits_take(ArEngine *engine, ArRoomKind kind, const char *provider);
 extern int	ar_limits_waits(ArEngine *engine, ArProviderWaits **waits);
+extern void ar_limits_end_look(ArEngine *engine);
 extern void ar_limits_note(ArEngine *engine, ArErrand **errands, const ArAttemptEnd *ends, int count);
 
 /* stall.c: a database that cannot be written, for now. */

@@ -93,9 +93,21 @@ is_troubled(const ArProvider *p)
 	return p->limits.breaker.failures > 0 || p->limits.breaker.open_until_us != 0;
 }
 
+/*
+ * Providers with a paused operation are left out of this look: whatever of it
+ * is due has to be read past, and however much that is, others shall not wait.
+ */
+static bool
+is_left_out(const ArEngine *engine, const ArProvider *p)
+{
+	return p->operation_paused && engine->beside_pauses.wanted;
+}
+
 void
 ar_limits_read(ArEngine *engine)
 {
+	engine->limits_read_us = ar_monotonic_us();
+	engine->beside_pauses.wanted = engine->limits_read_us < engine->beside_pauses.not_before_us;
 	engine->provider_count = ar_store_read_limits(&engine->providers);
 	for (int i = 0; i < engine->provider_count; i++)
 	{
@@ -106,6 +118,19 @@ ar_limits_read(ArEngine *engine)
 	}
 	count_open(engine, &engine->open);
 	count_open(engine, &engine->ended);
+}
+
+/* A look that had to read past much is taken seldom: a tenth of the time at most. */
+void
+ar_limits_end_look(ArEngine *engine)
+{
+	int64		now = ar_monotonic_us();
+	bool		any = false;
+
+	for (int i = 0; i < engine->provider_count; i++)
+		any = any || engine->providers[i].operation_paused;
+	if (any && !engine->beside_pauses.wanted && now - engine->limits_read_us > AR_SHORT_LOOK_US)
+		engine->beside_pauses.not_before_us = now + 9 * (now - engine->limits_read_us);
 }
 
 static ArRoom
@@ -139,7 +164,7 @@ ar_limits_rooms(ArEngine *engine, ArRoomKind kind, ArProviderRoom **rooms)
 		ArProvider *p = &engine->providers[(first + i) % engine->provider_count];
 		ArRoom		room = room_for(p, kind, monotonic, lower);
 
-		if (room.count > 0)
+		if (room.count > 0 && (kind == AR_ROOM_TO_ASK || !is_left_out(engine, p)))
 			(*rooms)[count++] = (ArProviderRoom) {p->name, room.count};
 	}
 	return count;
@@ -182,9 +207,9 @@ ar_limits_waits(ArEngine *engine, ArProviderWaits **waits)
 		ArRoom		send = room_for(p, AR_ROOM_TO_SEND, monotonic, lower);
 
 		(*waits)[i].provider = p->name;
-		(*waits)[i].send_us = send.wait_us;
+		(*waits)[i].send_us = is_left_out(engine, p) ? -1 : send.wait_us;
 		(*waits)[i].paced = send.paced;
-		(*waits)[i].resend_us = room_for(p, AR_ROOM_TO_RESEND, monotonic, lower).wait_us;
+		(*waits)[i].resend_us = is_left_out(engine, p) ? -1 : room_for(p, AR_ROOM_TO_RESEND, monotonic, lower).wait_us;
 		(*waits)[i].ask_us = room_for(p, AR_ROOM_TO_ASK, monotonic, lower).wait_us;
 	}
 	return engine->provider_count;

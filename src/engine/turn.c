@@ -46,7 +46,7 @@ plan_ahead(ArEngine *engine)
 	ArProviderWaits *waits;
 	int			wait_count;
 	int64		next = -1;
-	int64		candidates[5];
+	int64		candidates[6];
 	int64		now = ar_monotonic_us();
 
 	/* Others may come after what has expired, or need it. */
@@ -60,6 +60,7 @@ plan_ahead(ArEngine *engine)
 	candidates[2] = Min(agenda.expire_in_us, AR_LOOK_AT_WALL_EVERY_US);
 	candidates[3] = engine->dependents.wanted ? Max(engine->dependents.not_before_us - now, 1) : -1;
 	candidates[4] = engine->keys.wanted ? Max(engine->keys.not_before_us - now, 1) : -1;
+	candidates[5] = engine->beside_pauses.wanted ? Max(engine->beside_pauses.not_before_us - now, 1) : -1;
 	for (int i = 0; i < lengthof(candidates); i++)
 	{
 		if (candidates[i] >= 0 && (next < 0 || candidates[i] < next))
@@ -67,7 +68,8 @@ plan_ahead(ArEngine *engine)
 	}
 	if (engine->recovery_left || engine->noted_left)
 		next = 0;
-	engine->nothing_due = next != 0 && !agenda.paced && !engine->dependents.wanted && !engine->keys.wanted;
+	engine->nothing_due = next != 0 && !agenda.paced && !engine->dependents.wanted && !engine->keys.wanted &&
+		!engine->beside_pauses.wanted;
 	/* A few at a time is better than one by one. */
 	if (agenda.paced && next < AR_LOOK_SOON_US)
 		next = AR_LOOK_SOON_US;
@@ -176,6 +178,7 @@ work_in_transaction(ArEngine *engine, bool record, bool look, Work *work)
 		ar_engine_look_soon(engine);
 		engine->look_for_work = work->dispatch_count >= (engine->claim_one ? 1 : AR_CLAIM_LIMIT);
 	}
+	ar_limits_end_look(engine);
 	if (work->dispatch_count + work->resend_count > 0)
 	{
 		work->position = ar_arming_count_claim();

@@ -20,7 +20,9 @@ static ArStatement read_statement = {
 	"  (SELECT 1 FROM reconcile.action a WHERE a.provider = p.provider AND a.state IN ('outcome_unknown', 'reconciling', 'manual_review')"
 	"    LIMIT p.ambiguity_budget) u) END,"
 	" p.max_lookups_in_flight, (coalesce(p.max_lookup_rate, 0) * 1000000)::bigint, coalesce(p.breaker_after, 0),"
-	" " MICROSECONDS("p.breaker_pause") ", " MICROSECONDS("p.breaker_pause_max") ", b.failures, b.trips, b.open_until_us"
+	" " MICROSECONDS("p.breaker_pause") ", " MICROSECONDS("p.breaker_pause_max") ", b.failures, b.trips, b.open_until_us,"
+	" EXISTS (SELECT FROM reconcile.pause_period s JOIN reconcile.operation o ON o.operation = s.name"
+	"  WHERE s.scope = 'operation' AND s.resumed_at IS NULL AND o.provider = p.provider)"
 	" FROM (SELECT EXISTS (SELECT FROM reconcile.pause_period s WHERE s.scope = 'everything' AND s.resumed_at IS NULL) AS everything) e"
 	" CROSS JOIN reconcile.provider p LEFT JOIN reconcile.breaker b ON b.provider = p.provider ORDER BY p.provider",
 	0, {0}
@@ -51,6 +53,7 @@ ar_store_read_limits(ArProvider **providers)
 		l->breaker.failures = (int) ar_result_int64(row, 12, 0);
 		l->breaker.trips = (int) ar_result_int64(row, 13, 0);
 		l->breaker.open_until_us = ar_result_int64(row, 14, 0);
+		p->operation_paused = ar_result_bool(row, 15);
 	}
 	return (int) rows;
 }

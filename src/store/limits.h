@@ -14,6 +14,7 @@ typedef struct ArProvider
 {
 	char	   *name;
 	ArProviderLimits limits;
+	bool		operation_paused;	/* one of its operations is */
 	ArPace	   *pace;			/* the engine's */
 	int			open_writes;
 	int			open_lookups;
