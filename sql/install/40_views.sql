@@ -123,6 +123,7 @@ CREATE VIEW reconcile.unresolved WITH (security_barrier) AS
 				WHEN a.operation = ANY (p.paused_operations) THEN (SELECT format('it is sent when somebody resumes operation "%s", paused by %s because: %s', s.name, s.paused_by, s.reason)
 					FROM reconcile.pause_period s WHERE s.scope = 'operation' AND s.name = a.operation AND s.resumed_at IS NULL)
 				WHEN a.looked_at IS NOT NULL THEN 'the provider is asked, then it is sent'
+				WHEN a.due_at <= now() AND p.max_rate IS NOT NULL THEN format('it is sent in its turn: provider "%s" gets at most %s in a second', p.provider, p.max_rate)
 				ELSE 'it is sent' END
 			WHEN 'submitted' THEN 'its answer comes, or the time limit of the attempt'
 			WHEN 'outcome_unknown' THEN 'the provider is asked'
