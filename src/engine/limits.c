@@ -136,11 +136,14 @@ ar_limits_end_look(ArEngine *engine)
 static ArRoom
 room_for(ArProvider *p, ArRoomKind kind, int64 monotonic, int64 lower)
 {
-	ArRoom		room = kind == AR_ROOM_TO_ASK ? ar_room_to_ask(&p->limits, p->pace, p->open_lookups, monotonic)
-		: ar_room_to_send(&p->limits, p->pace, p->open_writes, kind != AR_ROOM_TO_RESEND, monotonic, lower);
+	ArRoom		room;
 
-	if (kind == AR_ROOM_TO_ASK_BEFORE_SEND)
-		room.count = Min(room.count, ar_room_to_ask(&p->limits, p->pace, p->open_lookups, monotonic).count);
+	if (kind == AR_ROOM_TO_SEND || kind == AR_ROOM_TO_RESEND)
+		return ar_room_to_send(&p->limits, p->pace, p->open_writes, kind == AR_ROOM_TO_SEND, monotonic, lower);
+	room = ar_room_to_ask(&p->limits, p->pace, p->open_lookups, monotonic);
+	/* A look that nothing could be sent on would be too old when it can. */
+	if (kind == AR_ROOM_TO_ASK_BEFORE_SEND && (p->limits.paused || p->limits.breaker.open_until_us > lower))
+		room.count = 0;
 	return room;
 }
 
