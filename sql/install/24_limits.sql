@@ -44,7 +44,7 @@ CREATE VIEW reconcile.provider_limits AS
 	SELECT u.*, CASE
 		WHEN u.paused_because IS NOT NULL THEN format('somebody resumes %s, paused by %s because: %s',
 			CASE u.paused_scope WHEN 'everything' THEN 'everything' ELSE format('provider "%s"', u.provider) END, coalesce(u.paused_by, 'somebody'), u.paused_because)
-		WHEN u.breaker = 'open' THEN format('the breaker of provider "%s" lets a probe go at %s%s', u.provider, u.probe_at, coalesce('; ' || u.breaker_reason, ''))
+		WHEN u.breaker = 'open' THEN format('the breaker of provider "%s" lets a probe go at %s%s', u.provider, to_char(u.probe_at, 'YYYY-MM-DD HH24:MI:SS TZ'), coalesce('; ' || u.breaker_reason, ''))
 		WHEN u.breaker = 'half-open' AND u.in_flight > 0 THEN format('a probe has shown whether provider "%s" can be reached', u.provider)
 		WHEN u.uncertain + u.in_flight >= u.ambiguity_budget
 			THEN format('fewer than %s actions of provider "%s" are uncertain or being sent: its ambiguity budget', u.ambiguity_budget, u.provider)
