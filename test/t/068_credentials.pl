@@ -54,7 +54,7 @@ sub define
 	my ($name, $spec, %operation) = @_;
 	my $file = exists $operation{credential} ? delete $operation{credential} : $name;
 	$provider->scenario($name, $spec);
-	$node->define_provider($name, $provider->http_url($name), connect_timeout => '10 s', attempt_timeout => '20 s', breaker_pause => '1 s', breaker_pause_max => '1 s', credential => $file);
+	$node->define_provider($name, $provider->http_url($name), connect_timeout => '10 s', attempt_timeout => '20 s', credential => $file);
 	$node->define_operation($name, $name, headers => \%as_ours, lookup => { headers => { Authorization => 'Bearer {credential}' } }, %operation);
 	return;
 }

@@ -157,7 +157,8 @@ sub insert
 		$table, join(', ', @names), join(', ', map { literal($columns{$_}) } @names));
 }
 
-# A provider with a short, documented window; options are columns of the table.
+# A provider with a short, documented window, and whose answers may get lost again and
+# again without a breaker that opens; options are columns of the table.
 sub define_provider
 {
 	my ($self, @definition) = @_;
@@ -177,6 +178,7 @@ sub provider_sql
 		late_arrival_max => '0.1 s',
 		connect_timeout => '1 s',
 		attempt_timeout => '2 s',
+		breaker_after => undef,
 		allow_http => 'true',
 		allow_private_addresses => 'true',
 		%options);
