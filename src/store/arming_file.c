@@ -176,6 +176,17 @@ ar_arming_file_mark(const char *token, int64 position)
 	return NULL;
 }
 
+/* Does the file of that name belong to this data directory? One beside it may share the directory of tokens. */
+static bool
+is_of_this_place(const char *name, const char *prefix)
+{
+	ArArmingFile file;
+	char		place[64];
+
+	ar_arming_place(place);
+	return ar_arming_file_read(name + strlen(prefix), &file) == NULL && strcmp(file.place, place) == 0;
+}
+
 void
 ar_arming_file_sweep(const char *token)
 {
@@ -197,7 +208,7 @@ ar_arming_file_sweep(const char *token)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", ar_setting_arming_dir, entry->d_name);
 		if (strcmp(path, kept) != 0 && lstat(path, &info) == 0 &&
-			info.st_mtime < ar_wall_unix_seconds() - SWEEP_AFTER_SECONDS)
+			info.st_mtime < ar_wall_unix_seconds() - SWEEP_AFTER_SECONDS && is_of_this_place(entry->d_name, prefix))
 			unlink(path);
 	}
 	closedir(directory);

@@ -37,7 +37,7 @@ extern const char *ar_arming_file_write(const ArArmingFile *file, bool must_exis
  */
 extern const char *ar_arming_file_mark(const char *token, int64 position);
 
-/* Remove the files of other tokens of this database that are older than a day. */
+/* Remove the files of earlier tokens of this database, in this data directory, that are older than a day. */
 extern void ar_arming_file_sweep(const char *token);
 
 /* The mark of this data directory. */

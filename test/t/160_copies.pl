@@ -135,6 +135,8 @@ sub arm_copy
 }
 
 $original->sql("SELECT reconcile.pause(provider, 'given up') FROM reconcile.provider", 'store');
+# Nor is what the original has in a directory that they share taken away, however long it lies there.
+utime time - 3 * 86400, time - 3 * 86400, glob($original->arming_dir . '/*.armed');
 arm_copy('case 37, armed copy of the running server', $copy{same}, $recorded{same});
 arm_copy('case 37, armed file copy', $copy{'files own'}, $recorded{'files own'});
 {

@@ -150,7 +150,13 @@ my $end = $node->sql('SELECT pg_walfile_name(pg_current_wal_lsn())');
 $node->sql('SELECT pg_switch_wal()');
 $node->wait_sql("SELECT last_archived_wal >= '$end' FROM pg_stat_archiver", 't');
 $node->stop('immediate');
-$copies->put_back($node, 'nightly', recovery => "recovery_target_name = 'noon'\nrecovery_target_action = 'promote'\n");
+# Not even where a standby would arm itself.
+my ($token) = glob($node->arming_dir . '/*.armed');
+my $text = PostgreSQL::Test::Utils::slurp_file($token) =~ s/^place .*/place standby/mr;
+unlink $token;
+PostgreSQL::Test::Utils::append_to_file($token, $text);
+chmod 0600, $token;
+$copies->put_back($node, 'nightly', recovery => "recovery_target_name = 'noon'\nrecovery_target_action = 'promote'\naction_reconcile.failover_policy = auto\n");
 $node->start;
 $node->wait_sql('SELECT pg_is_in_recovery()', 'f');
 is($node->sql("SELECT count(*) FROM reconcile.action WHERE action_id IN ('$lost[0]', '$lost[1]')"), '0', 'case 39, point in time: what was recorded afterwards is not known');

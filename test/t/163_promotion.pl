@@ -10,12 +10,13 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
+use File::Basename ();
 use Test::More;
 
 use ActionReconcile::Copies;
-use ActionReconcile::Crash qw(background finish_background);
 use ActionReconcile::Node;
 use ActionReconcile::Provider;
+use PostgreSQL::Test::Utils ();
 
 my $provider = ActionReconcile::Provider->new;
 my $copies = ActionReconcile::Copies->new($provider);
@@ -159,6 +160,40 @@ check_ledgers('case 41, asynchronous', qw(shop lost mute keyed));
 $standby{own}->stop;
 $primary->stop('immediate');
 
-$_->stop foreach values %standby;
+# ---------------------------------------------------------------- failover_policy
+
+# A token for it, as the administrator puts it there beforehand.
+sub put_token
+{
+	my ($node) = @_;
+	my ($file) = glob($primary->arming_dir . '/*.armed');
+	my $token = $node->arming_dir . '/' . File::Basename::basename($file);
+	PostgreSQL::Test::Utils::append_to_file($token, PostgreSQL::Test::Utils::slurp_file($file) =~ s/^place .*/place standby/mr);
+	chmod 0600, $token;
+	return;
+}
+
+put_token($standby{$_}) foreach qw(hold auto);
+
+# By default somebody is asked, though there is a token.
+@new = check_promoted('failover_policy hold', $standby{hold}, $promoted);
+$standby{hold}->stop;
+
+# Told to, it arms itself, and asks before it sends, as after arm().
+$title = 'failover_policy auto';
+$standby{auto}->append_conf('postgresql.conf', "action_reconcile.failover_policy = auto");
+$standby{auto}->reload;
+$standby{auto}->promote;
+$standby{auto}->wait_for_log(qr/has armed itself after a promotion/);
+$standby{auto}->sql('SELECT reconcile.resume(provider) FROM reconcile.provider');
+$copies->wait_all($title, $standby{auto}, 'succeeded', @sent, @unknown, @keyed);
+$copies->wait_all("$title, nobody to ask", $standby{auto}, 'manual_review', @mute);
+ok($copies->engine($standby{auto})->{armed}, "$title: armed");
+my $id = $standby{auto}->submit('shop', { number => ++$number });
+is($standby{auto}->wait_state($id, 'succeeded'), 'succeeded', "$title: and it works");
+$copies->expect_one_effect('shop', $id);
+check_ledgers($title, qw(shop lost mute keyed));
+$standby{auto}->assert_consistent($title);
+$standby{auto}->stop;
 $provider->stop;
 done_testing();
