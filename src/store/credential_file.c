@@ -10,8 +10,11 @@
 #include "store/credential_file.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "miscadmin.h"
 
 #include "settings.h"
 
@@ -24,12 +27,28 @@ is_plain_name(const char *name)
 
 /* Ours alone, and what it seems to be: not a link, not another user's. */
 static bool
-is_closed(int descriptor, mode_t kind)
+is_closed(const struct stat *info, mode_t kind)
 {
-	struct stat info;
+	return (info->st_mode & S_IFMT) == kind && info->st_uid == geteuid() && (info->st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
 
-	return fstat(descriptor, &info) == 0 && (info.st_mode & S_IFMT) == kind && info.st_uid == geteuid() &&
-		(info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+/* What lies there is in every base backup, and is read by pg_read_file(). */
+static bool
+is_in_data_directory(int directory)
+{
+	char		link[64];
+	char		path[PATH_MAX];
+	char		data[PATH_MAX];
+	ssize_t		length;
+	size_t		data_length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", directory);
+	length = readlink(link, path, sizeof(path) - 1);
+	if (length < 0 || realpath(DataDir, data) == NULL)
+		return false;
+	path[length] = '\0';
+	data_length = strlen(data);
+	return strncmp(path, data, data_length) == 0 && (path[data_length] == '/' || path[data_length] == '\0');
 }
 
 /* The first line, which has to be there whole and printable. */
@@ -40,9 +59,13 @@ read_line(int descriptor, char *credential, size_t size)
 	size_t		end = 0;
 	ssize_t		got;
 
-	while (length < size && (got = read(descriptor, credential + length, size - length)) > 0)
-		length += (size_t) got;
-	if (length >= size)
+	do
+	{
+		got = read(descriptor, credential + length, size - length);
+		if (got > 0)
+			length += (size_t) got;
+	} while (length < size && (got > 0 || (got < 0 && errno == EINTR)));
+	if (length >= size || got < 0)
 		return false;
 	for (; end < length && credential[end] != '\r' && credential[end] != '\n'; end++)
 	{
@@ -59,15 +82,22 @@ static const char *
 read_file(int directory, const char *name, char *credential, size_t size)
 {
 	int			file;
+	struct stat info;
 	const char *problem = NULL;
 
-	if (!is_closed(directory, S_IFDIR))
+	if (fstat(directory, &info) != 0 || !is_closed(&info, S_IFDIR))
 		return "its directory must belong to the server's user, with mode 0700";
-	file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (is_in_data_directory(directory))
+		return "its directory lies inside the data directory, whose backups would hold it";
+	/* Whoever reads from a pipe waits: not here. */
+	file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (file < 0)
 		return "its file cannot be opened";
-	if (!is_closed(file, S_IFREG))
+	if (fstat(file, &info) != 0 || !is_closed(&info, S_IFREG))
 		problem = "its file must be a regular one of the server's user, with mode 0600";
+	/* Under its other name it may lie open, or be written to. One that has just been replaced has none. */
+	else if (info.st_nlink > 1)
+		problem = "its file has another name elsewhere: a hard link";
 	else if (!read_line(file, credential, size))
 		problem = "its file must begin with one line of printable text";
 	close(file);
