@@ -7,11 +7,13 @@
 #include "utils/guc.h"
 #include "utils/varlena.h"
 
+#include "core/host_list.h"
 #include "settings.h"
 
 char	   *ar_setting_arming_dir = NULL;
 char	   *ar_setting_databases = NULL;
 char	   *ar_setting_credential_dir = NULL;
+char	   *ar_setting_allowed_hosts = NULL;
 int			ar_setting_drain_timeout_ms = 3000;
 int			ar_setting_failover_policy = AR_FAILOVER_HOLD;
 #ifdef AR_FAULT_POINTS
@@ -37,9 +39,22 @@ check_databases(char **value, void **extra, GucSource source)
 	return false;
 }
 
+static bool
+check_allowed_hosts(char **value, void **extra, GucSource source)
+{
+	if (ar_host_list_is_valid(*value))
+		return true;
+	GUC_check_errdetail("It is a list of host names, each whole or as *.example.org, without scheme, port or path.");
+	return false;
+}
+
 void
 ar_settings_init(void)
 {
+	DefineCustomStringVariable("action_reconcile.allowed_hosts",
+							   "Hosts that providers may be at.",
+							   "Names with commas between them; *.example.org stands for every name below example.org. Empty: all whose addresses are public.",
+							   &ar_setting_allowed_hosts, "", PGC_SIGHUP, 0, check_allowed_hosts, NULL, NULL);
 	DefineCustomStringVariable("action_reconcile.arming_dir",
 							   "Directory outside the data directory that holds the arming token.",
 							   "Without it, or without the token in it, a database sends nothing. It must belong to the server's user and be closed to others.",

@@ -16,6 +16,7 @@ typedef enum ArFailoverPolicy
 extern char *ar_setting_arming_dir;
 extern char *ar_setting_databases;
 extern char *ar_setting_credential_dir;
+extern char *ar_setting_allowed_hosts;
 extern int	ar_setting_drain_timeout_ms;
 extern int	ar_setting_failover_policy;
 #ifdef AR_FAULT_POINTS

@@ -5,6 +5,15 @@ CREATE FUNCTION reconcile.check_header_names(headers jsonb) RETURNS void
 COMMENT ON FUNCTION reconcile.check_header_names(jsonb) IS
 	'Error 22023 unless every key is a header name that an operation may set and every value is a text.';
 
+CREATE FUNCTION reconcile.names_secret(name text, in_address boolean) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'ar_names_secret_sql' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION reconcile.names_secret(text, boolean) IS
+	'Whether what bears this name gives access to something: a token, a password, a key, a cookie; in an address also a signature.';
+
+CREATE FUNCTION reconcile.redacted(body bytea) RETURNS bytea
+	AS 'MODULE_PATHNAME', 'ar_redacted' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION reconcile.redacted(bytea) IS 'A body as it may be kept: asterisks stand for what stood behind the name of a secret.';
+
 CREATE FUNCTION reconcile.render_headers(headers jsonb, client_reference text, payload jsonb) RETURNS text[]
 	AS 'MODULE_PATHNAME', 'ar_render_headers' LANGUAGE C IMMUTABLE STRICT PARALLEL SAFE;
 COMMENT ON FUNCTION reconcile.render_headers(jsonb, text, jsonb) IS

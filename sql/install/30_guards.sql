@@ -234,11 +234,24 @@ CREATE TRIGGER attempt_no_truncate BEFORE TRUNCATE ON reconcile.attempt
 ALTER TABLE reconcile.attempt ENABLE ALWAYS TRIGGER attempt_guard;
 ALTER TABLE reconcile.attempt ENABLE ALWAYS TRIGGER attempt_no_truncate;
 
+CREATE FUNCTION reconcile.host_is_allowed(address text) RETURNS boolean
+	AS 'MODULE_PATHNAME', 'ar_host_is_allowed' LANGUAGE C STABLE STRICT;
+COMMENT ON FUNCTION reconcile.host_is_allowed(text) IS 'Whether action_reconcile.allowed_hosts names the host of that address, or names none.';
+
 CREATE FUNCTION reconcile.provider_changed() RETURNS trigger
 	LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	open_actions bigint;
 BEGIN
+	-- A dump is restored as it is; its requests are tested when they are made.
+	IF (TG_OP = 'INSERT' OR NEW.base_url IS DISTINCT FROM OLD.base_url) AND current_setting('check_function_bodies') <> 'off'
+		AND NOT reconcile.host_is_allowed(NEW.base_url) THEN
+		RAISE EXCEPTION 'provider "%" cannot be at %: action_reconcile.allowed_hosts does not name that host', NEW.provider, NEW.base_url
+			USING ERRCODE = '42501', HINT = 'Who may set it in postgresql.conf decides where this server connects to.';
+	END IF;
+	IF TG_OP = 'INSERT' THEN
+		RETURN NEW;
+	END IF;
 	IF NEW.provider IS DISTINCT FROM OLD.provider THEN
 		RAISE EXCEPTION 'provider "%" cannot be renamed', OLD.provider
 			USING ERRCODE = '55000', HINT = 'Define a new provider under the new name.';
@@ -279,8 +292,8 @@ BEGIN
 	END IF;
 	RETURN NEW;
 END $$;
-COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address or credential while actions are unresolved. SQLSTATE 55000.';
-CREATE TRIGGER provider_changed BEFORE UPDATE ON reconcile.provider
+COMMENT ON FUNCTION reconcile.provider_changed() IS 'Trigger: counts the version of a provider; refuses another address or credential while actions are unresolved (SQLSTATE 55000), and a host that action_reconcile.allowed_hosts does not name (42501).';
+CREATE TRIGGER provider_changed BEFORE INSERT OR UPDATE ON reconcile.provider
 	FOR EACH ROW EXECUTE FUNCTION reconcile.provider_changed();
 
 CREATE FUNCTION reconcile.provider_paused() RETURNS trigger

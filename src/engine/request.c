@@ -4,6 +4,8 @@
  */
 #include "engine/engine_internal.h"
 
+#include "core/host_list.h"
+#include "settings.h"
 #include "store/credential_file.h"
 
 #define CREDENTIAL_PLACE "{credential}"
@@ -69,6 +71,11 @@ ar_request_start(ArEngine *engine, ArErrand *errand, ArRequest *request, char **
 	bool		started;
 
 	credential[0] = '\0';
+	if (!ar_host_list_allows(ar_setting_allowed_hosts, request->url))
+	{
+		ar_errand_end(engine, errand, NULL, "the host is not in action_reconcile.allowed_hosts");
+		return;
+	}
 	if (names_credential(strings, count) &&
 		!ar_credential_read(credential_name, credential, sizeof(credential), error, sizeof(error)))
 	{
