@@ -142,7 +142,14 @@ CREATE FUNCTION reconcile.check_rules(op reconcile.operation) RETURNS void
 DECLARE
 	c record := reconcile.capabilities(op);
 	rule reconcile.lookup_rule;
+	header text;
 BEGIN
+	SELECT h INTO header FROM (SELECT op.artifact_header UNION ALL SELECT l.artifact_header FROM reconcile.lookup_rule l WHERE l.operation = op.operation) x (h)
+	 WHERE reconcile.names_secret(h, false) LIMIT 1;
+	IF FOUND THEN
+		PERFORM reconcile.refuse_definition(op.operation, format('takes the header %s for an id, and would keep what gives access', header),
+			'Name the header that holds the id of the object.');
+	END IF;
 	FOR rule IN SELECT l.* FROM reconcile.lookup_rule l WHERE l.operation = op.operation AND l.kind <> 'replay_by_key' ORDER BY l.position LOOP
 		IF NOT c.sends_reference AND op.effect <> 'delete'
 			AND (rule.reference_path IS NOT NULL OR position('{client_reference}' in concat(rule.path, rule.body, rule.match_values, rule.body_match)) > 0) THEN
@@ -170,7 +177,7 @@ BEGIN
 			'Set artifact_path or artifact_header, or poll by {client_reference}.');
 	END IF;
 END $$;
-COMMENT ON FUNCTION reconcile.check_rules(reconcile.operation) IS 'Error 22023 if a rule asks by something that is not sent or not known.';
+COMMENT ON FUNCTION reconcile.check_rules(reconcile.operation) IS 'Error 22023 if a rule asks by something that is not sent or not known, or takes a secret for an id.';
 
 CREATE FUNCTION reconcile.check_definition(op reconcile.operation) RETURNS void
 	LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$

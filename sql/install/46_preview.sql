@@ -3,8 +3,7 @@
 CREATE FUNCTION reconcile.masked_headers(headers text[]) RETURNS jsonb
 	LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 	SELECT coalesce(jsonb_object_agg($1[i], CASE
-			WHEN $1[i] ~* '^((proxy-)?authorization|cookie)$|(^|[-_])(api[-_]?key|access[-_]?key|token|secret|password)$'
-				OR position('{credential}' in $1[i + 1]) > 0 THEN '***'
+			WHEN reconcile.names_secret($1[i], false) OR position('{credential}' in $1[i + 1]) > 0 THEN '***'
 			ELSE $1[i + 1] END), '{}')
 	  FROM generate_series(1, coalesce(cardinality($1), 0), 2) i
 $$;
@@ -13,7 +12,10 @@ COMMENT ON FUNCTION reconcile.masked_headers(text[]) IS
 
 CREATE FUNCTION reconcile.masked_url(url text) RETURNS text
 	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS
-	$$ SELECT regexp_replace($1, '([?&](key|api_?key|token|access_token|secret|client_secret|password)=)[^&]*', '\1***', 'gi') $$;
+	-- What is called a key here is ours: an answer may mean another one.
+	$$ SELECT split_part($1, '?', 1) || coalesce('?' || string_agg(CASE WHEN lower(name) = 'key' OR reconcile.names_secret(name, true) THEN name || '=***' ELSE p END, '&' ORDER BY n), '')
+	  FROM unnest(string_to_array(nullif(substr($1, strpos($1, '?')), $1) , '&')) WITH ORDINALITY u (part, n),
+		LATERAL (SELECT ltrim(part, '?') AS p, split_part(ltrim(part, '?'), '=', 1) AS name) x $$;
 COMMENT ON FUNCTION reconcile.masked_url(text) IS 'A URL with *** for the query parameters that authenticate, by their names.';
 
 CREATE FUNCTION reconcile.preview_questions(op reconcile.operation, base_url text, payload jsonb, client_reference text, idempotency_key text,

@@ -117,7 +117,7 @@ BEGIN
 	-- Without a signature it is its sender who speaks, and whose ids are its own.
 	SELECT t.inbox_id, t.action_id, t.result INTO inbox_id, action_id, result
 	  FROM reconcile.take_in(source.provider, CASE WHEN verified THEN id ELSE 'from ' || session_user || ': ' || id END, says, reference, artifact,
-		occurred, evidence, verified, substr($4, 1, 8192)) t;
+		occurred, evidence, verified, reconcile.redacted(substr($4, 1, 8192))) t;
 END $$;
 COMMENT ON FUNCTION reconcile.take_event(reconcile.event_source, jsonb, text, bytea) IS 'Read one event by the rules of its provider, and take it in.';
 
@@ -146,13 +146,13 @@ BEGIN
 			USING ERRCODE = '22023', HINT = 'See event_source.items_path, and how many the provider is told to send together.';
 	END IF;
 	-- Where there is none, it is kept that something came.
-	RETURN QUERY SELECT t.inbox_id, t.action_id, t.result
+	RETURN QUERY SELECT t.inbox_id, (SELECT a.action_id FROM reconcile.action a WHERE a.action_id = t.action_id AND reconcile.may_see(a.submitter)), t.result
 	  FROM unnest(CASE WHEN cardinality(items) = 0 THEN ARRAY[document] ELSE items END) WITH ORDINALITY AS i (item, n)
 	 CROSS JOIN LATERAL reconcile.take_event(source, i.item, delivery || CASE WHEN cardinality(items) > 1 THEN format(' #%s', i.n) ELSE '' END, $3) t
 	 ORDER BY i.n;
 END $$;
 COMMENT ON FUNCTION reconcile.receive_event(text, jsonb, bytea) IS
-	'Take in what a provider has sent unasked: headers as {"name": "value"}, and the body byte for byte, for it is signed. The signature is checked; the event is stored, once for an id; it is applied at once if its action is free, else by the engine, or when the action appears. Never waits for an action. One row for each event: result as inbox.result, or stored; of an event that is there already, what became of it. Errors: 28000 not signed, wrongly signed, too old, or of another account or mode; 22023 no JSON, or too large; 42704 the provider has no source of events; 55000 its secret cannot be read.';
+	'Take in what a provider has sent unasked: headers as {"name": "value"}, and the body byte for byte, for it is signed. The signature is checked; the event is stored, once for an id; it is applied at once if its action is free, else by the engine, or when the action appears. Never waits for an action. One row for each event: result as inbox.result, or stored; of an event that is there already, what became of it; the action only if it is the caller''s to see. Errors: 28000 not signed, wrongly signed, too old, or of another account or mode; 22023 no JSON, or too large; 42704 the provider has no source of events; 55000 its secret cannot be read.';
 
 CREATE FUNCTION reconcile.receive_event(provider text, headers jsonb, body text) RETURNS TABLE (inbox_id bigint, action_id uuid, result text)
 	LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$

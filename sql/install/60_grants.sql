@@ -42,6 +42,8 @@ BEGIN
 		WHERE e.extname = 'action_reconcile' AND d.deptype = 'e' AND d.classid <> 'pg_catalog.pg_cast'::pg_catalog.regclass
 			-- The sequence of an identity column goes with its table.
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend i WHERE i.classid = d.classid AND i.objid = d.objid AND i.objsubid = 0 AND i.deptype = 'i')
+		-- The months of the history are no members; an upgrade may find some.
+		UNION SELECT 'table', h.inhrelid::pg_catalog.regclass::text FROM pg_catalog.pg_inherits h WHERE h.inhparent = 'reconcile.history'::pg_catalog.regclass
 	LOOP
 		EXECUTE pg_catalog.format('ALTER %s %s OWNER TO reconcile_owner', kind, member);
 	END LOOP;

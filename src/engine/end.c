@@ -10,6 +10,7 @@
 #include "utils/json.h"
 
 #include "core/outcome.h"
+#include "core/redact.h"
 #include "core/retry_after.h"
 #include "core/schedule.h"
 #include "profile/answer.h"
@@ -44,6 +45,26 @@ add_member(StringInfo json, const char *name, const char *value)
 	escape_json(json, ar_answer_text_is_clean(value) ? value : "(not printable)");
 }
 
+/* By what the provider's people can find the exchange on their side. */
+static void
+add_stored_headers(StringInfo json, const ArExchange *x)
+{
+	const char *between = ", \"headers\": {";
+
+	for (int i = 0; i < x->header_count; i++)
+	{
+		if (!ar_header_is_stored(x->headers[i].name) || !ar_answer_text_is_clean(x->headers[i].value))
+			continue;
+		appendStringInfoString(json, between);
+		escape_json(json, x->headers[i].name);
+		appendStringInfoString(json, ": ");
+		escape_json(json, x->headers[i].value);
+		between = ", ";
+	}
+	if (between[2] == '\0')
+		appendStringInfoChar(json, '}');
+}
+
 static char *
 describe_transfer(const ArErrand *errand, ArTransferClass transfer, const char *answer)
 {
@@ -66,6 +87,7 @@ describe_transfer(const ArErrand *errand, ArTransferClass transfer, const char *
 		if (errand->rule_position > 0)
 			appendStringInfo(&json, ", \"rule\": %d, \"operation_version\": %d", errand->rule_position, d->operation_version);
 		add_member(&json, "retry_after", ar_exchange_header(x, "retry-after"));
+		add_stored_headers(&json, x);
 		if (x->facts.http_status != 0 && (!x->facts.body_framed || !x->facts.body_complete))
 			appendStringInfoString(&json, ", \"body\": \"may be cut\"");
 	}
@@ -114,6 +136,8 @@ read_poll_url(const ArDispatch *d, const ArExchange *x)
 		place = ar_answer_value(x->body, x->body_len, d->poll_path);
 	if (place == NULL || !ar_url_resolve(psprintf("%s%s", d->base_url, d->path), place, url, sizeof(url)))
 		return NULL;
+	/* A token in it would be kept: whoever asks has a credential of its own. */
+	ar_redact_address(url);
 	return pstrdup(url);
 }
 

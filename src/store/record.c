@@ -8,6 +8,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "core/redact.h"
 #include "core/standing.h"
 #include "store/clock.h"
 #include "store/statement.h"
@@ -70,6 +71,7 @@ kept_body(const ArAttemptEnd *end)
 
 	SET_VARSIZE(body, VARHDRSZ + kept);
 	memcpy(VARDATA(body), end->body, kept);
+	ar_redact_named(VARDATA(body), kept);
 	return PointerGetDatum(body);
 }
 

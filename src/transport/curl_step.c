@@ -8,7 +8,10 @@
 #include "transport/transport_internal.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
+
+#include "core/redact.h"
 
 /* Events taken from the epoll set at once, and how often in one step: a step
  * ends after a bounded piece of work, so that the owner records in between. */
@@ -101,6 +104,7 @@ finish(ArFlight *flight, CURLcode result)
 
 	ar_response_hide(&flight->response, flight->secret);
 	record_end(flight, result);
+	ar_redact_secret(flight->exchange.error, strlen(flight->exchange.error), flight->secret);
 	ar_socket_detach(flight,
 					 ar_classify_transfer(&flight->exchange.facts) == AR_TRANSFER_ANSWERED);
 	ar_handle_give_back(flight);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/redact.h"
+
 /*
  * The response headers that may leave this layer.  An allow-list, because
  * what is kept ends up in evidence that people read: no cookie, no token.
@@ -264,47 +266,11 @@ ar_response_body_piece(ArResponse *response, const char *bytes, size_t length)
 	return !response->body_cut;
 }
 
-/* Shorter words occur by chance. */
-#define SHORTEST_SECRET 8
-
-/* Overwrites a word wherever it stands in a text. */
-static void
-hide_word(char *text, size_t length, const char *word, size_t word_length)
-{
-	size_t		at = 0;
-
-	while (at + word_length <= length)
-	{
-		const char *found = memchr(text + at, word[0], length - at - word_length + 1);
-
-		if (found == NULL)
-			return;
-		at = (size_t) (found - text);
-		if (memcmp(found, word, word_length) == 0)
-		{
-			memset(text + at, '*', word_length);
-			at += word_length;
-		}
-		else
-			at++;
-	}
-}
-
 /* See the header. */
 void
 ar_response_hide(ArResponse *response, const char *secret)
 {
-	while (secret != NULL && *secret != '\0')
-	{
-		size_t		length = strcspn(secret, " ");
-
-		if (length >= SHORTEST_SECRET)
-		{
-			hide_word(response->body.data, response->body.length, secret, length);
-			for (int i = 0; i < response->header_count; i++)
-				hide_word(response->headers[i].value, strlen(response->headers[i].value), secret, length);
-		}
-		secret += length;
-		secret += strspn(secret, " ");
-	}
+	ar_redact_secret(response->body.data, response->body.length, secret);
+	for (int i = 0; i < response->header_count; i++)
+		ar_redact_secret(response->headers[i].value, strlen(response->headers[i].value), secret);
 }

@@ -64,9 +64,8 @@ extern bool ar_response_header_line(ArResponse *response, const char *line, size
 extern bool ar_response_body_piece(ArResponse *response, const char *bytes, size_t length);
 
 /*
- * Overwrites each word of the secret, wherever the body or a kept header
- * repeats it; the lengths stay.  Short words, such as the name of a scheme, are
- * left alone.  NULL is no secret.  Never throws, needs no transaction.
+ * Overwrites the secret, as core/redact.h has it, in the body and the kept
+ * headers.  NULL is no secret.  Never throws, needs no transaction.
  */
 extern void ar_response_hide(ArResponse *response, const char *secret);
 
