@@ -70,7 +70,7 @@ getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
 
 	if (length > 5 && node[length - 1] == '.')
 		length--;
-	if (length > 5 && strcasecmp(node + length - 5, ".test") == 0 && getenv("AR_TEST_NAMES") != NULL)
+	if (length > 5 && strncasecmp(node + length - 5, ".test", 5) == 0 && getenv("AR_TEST_NAMES") != NULL)
 		return look_up(next, node, service, hints, result);
 	return next(node, service, hints, result);
 }
