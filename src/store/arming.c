@@ -216,7 +216,9 @@ static ArStatement arm_statement = {
  * where it was prepared it may have been committed, and what it submitted sent.
  */
 static ArStatement prepared_statement = {
-	"SELECT string_agg(quote_literal(p.gid), ', ' ORDER BY p.gid) FROM pg_prepared_xacts p JOIN pg_locks l ON l.virtualtransaction = '-1/' || p.transaction"
+	"SELECT string_agg(quote_literal(p.gid), ', ' ORDER BY p.gid) FROM pg_prepared_xacts p"
+	" JOIN pg_locks x ON x.locktype = 'transactionid' AND x.transactionid = p.transaction AND x.pid IS NULL"
+	" JOIN pg_locks l ON l.virtualtransaction = x.virtualtransaction AND l.pid IS NULL"
 	" WHERE p.database = current_database() AND l.locktype = 'relation' AND l.relation = 'reconcile.action'::regclass AND l.mode = 'RowExclusiveLock'",
 	0, {0}
 };

@@ -101,5 +101,28 @@ $standby->assert_consistent('the standby');
 $standby->restart;
 is($standby->wait_sql('SELECT armed FROM reconcile.engine() WHERE worker_pid = lock_holder_pid', 't'), 't', 'restarted, it is armed still');
 
+# ---------------------------------------------------------------- set back to before a stop
+
+$standby->sql("SELECT reconcile.pause('unsent', 'a test')");
+my $withdrawn = $standby->submit('unsent', { withdrawn => 1 });
+my $data = $standby->data_dir;
+my $saved = PostgreSQL::Test::Utils::tempdir('saved');
+
+$standby->stop;
+system_or_bail('cp', '-a', "$data/.", $saved);
+$standby->start;
+$standby->sql("SELECT reconcile.cancel('$withdrawn', 'a test'); SELECT reconcile.resume('unsent')");
+$standby->wait_sql('SELECT armed FROM reconcile.engine() WHERE worker_pid = lock_holder_pid', 't');
+$standby->stop;
+# File by file, so that they stay the files that they are.
+system_or_bail('cp', '-r', "$saved/.", $data);
+$standby->start;
+$standby->wait_worker;
+like($standby->wait_sql("SELECT armed || ' ' || disarmed_because FROM reconcile.engine()", qr/^false/), qr/^false .*rolled back$/,
+	'set back to before a stop, it is disarmed, although nothing was sent since');
+$standby->sql('CREATE TABLE more AS SELECT generate_series(1, 100000); SELECT pg_switch_wal(); CHECKPOINT');
+like($standby->sql("SELECT armed || ' ' || disarmed_because FROM reconcile.engine()"), qr/^false .*rolled back$/, 'and stays so, whatever it writes');
+is($standby->status($withdrawn)->{state}, 'planned', 'and does not send what had been withdrawn');
+
 $standby->stop;
 done_testing();
