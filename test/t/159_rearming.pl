@@ -45,7 +45,7 @@ define('early', 'ok', consistency_window => '2 s');
 define('mute', 'ok', operation => { lookup => 0 });
 define('later', 'ok', operation => { lookup => 0 });
 define('approved', 'ok', operation => { requires_approval => 'true' });
-define('keyed', 'ok', operation => { headers => '{"Idempotency-Key": "{idempotency_key}"}', key_lifetime => '1 hour', key_lifetime_source => 'documented' });
+define('keyed', 'ok', operation => { headers => '{"Idempotency-Key": "{idempotency_key}"}' });	# nobody knows how long it lives
 define('locked', 'ok');
 define('open', '10-held', attempt_timeout => '12 s');
 define('asked', '10-close-uncommitted', operation => { on_absent => 'replace', lookup => { timeout => '60 s' } });
@@ -124,6 +124,8 @@ is($copy->wait_state($action{unsent}, 'succeeded'), 'succeeded', 'what it has no
 like($copy->events($action{unsent}), qr/^submit presume (?:ask absent_once )?ask absent claim answered_accepted$/, 'after it was asked about');
 is($copy->wait_state($action{early}, 'succeeded'), 'succeeded', 'likewise with a longer window');
 is($copy->hasty_lookups($action{$_}), '', "\"$_\": nothing was asked before the window that begins with the arming") foreach qw(sent unsent early);
+is($copy->sql(qq[SELECT min(k.asked_at) - m.armed_at >= '2.1 s' FROM reconcile.lookup k, reconcile.arming m WHERE k.action_id = '$action{early}' GROUP BY m.armed_at]),
+	't', 'which is as long as the provider says');
 is($copy->wait_state($action{mute}, 'manual_review'), 'manual_review', 'what cannot be asked about is for a person');
 like($copy->sql("SELECT why FROM reconcile.review_queue WHERE action_id = '$action{mute}'"), qr/another copy .* may have sent it.*no lookup rule/, 'who is told why');
 is($copy->status($action{later})->{state}, 'planned', 'what is not to be sent for long stays planned');
