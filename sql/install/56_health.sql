@@ -1,5 +1,6 @@
 -- Does it work, and if not, why, since when, and what helps? Every figure comes from an index of what is open, or from the
--- catalog, so that looking costs the same whatever has been finished.
+-- catalog, so that looking costs the same whatever has been finished. A plan that may not scan has an absurd cost, for which
+-- the server would compile it: hence jit = off.
 
 CREATE FUNCTION reconcile.clock_reading(OUT lifetime text, OUT monotonic_us bigint)
 	AS 'MODULE_PATHNAME', 'ar_clock_reading' LANGUAGE C VOLATILE STRICT;
@@ -48,7 +49,7 @@ CREATE FUNCTION reconcile.partitions_until() RETURNS timestamptz
 COMMENT ON FUNCTION reconcile.partitions_until() IS 'Until when, without a gap from now on, the history has monthly partitions; NULL: it has none for now.';
 
 CREATE FUNCTION reconcile.overdue(OUT provider text, OUT since timestamptz) RETURNS SETOF record
-	LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+	LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 	WITH clock AS MATERIALIZED (
 		SELECT clock_timestamp() AS wall, reconcile.lower_clock() AS lower_us, w.last_turn_at FROM reconcile.worker_state() w
 	), open AS MATERIALIZED (
@@ -91,7 +92,7 @@ COMMENT ON FUNCTION reconcile.is_readable(text[]) IS
 
 -- Rows of actions that have been due for a while, and whose last writer or locker is still at work.
 CREATE FUNCTION reconcile.locked_rows(OUT action_id uuid, OUT locker xid) RETURNS SETOF record
-	LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+	LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 	(SELECT a.action_id, a.xmax FROM reconcile.provider p JOIN reconcile.action a ON a.provider = p.provider WHERE a.state = 'planned' AND NOT a.waits AND NOT a.held
 		AND a.due_at < clock_timestamp() - interval '5 s' AND a.xmax <> '0'::xid LIMIT 100)
 	UNION ALL
@@ -144,7 +145,7 @@ COMMENT ON FUNCTION reconcile.blockers(integer) IS
 	'Who keeps the engine with that pid from working: whoever locks, or waits to lock, a table of the engine against writing, holds the row of an action that has been due for 5 seconds, or stands before the engine in a lock''s queue; and who those wait for. since: when their transaction began; it and state of other roles'' sessions are shown to members of pg_read_all_stats only. pid 0: a prepared transaction, see pg_prepared_xacts.';
 
 CREATE FUNCTION reconcile.open_actions(OUT provider text, OUT state reconcile.state, OUT since timestamptz) RETURNS SETOF record
-	LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+	LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
 	SELECT a.provider, a.state, greatest(a.submitted_at, a.not_before) FROM reconcile.action a
 	 WHERE a.state IN ('planned', 'submitted') AND (a.not_before IS NULL OR a.not_before <= now())
 	UNION ALL SELECT a.provider, a.state, greatest(a.submitted_at, a.not_before) FROM reconcile.action a WHERE a.state IN ('outcome_unknown', 'reconciling', 'manual_review')
@@ -160,7 +161,7 @@ CREATE FUNCTION reconcile.health_facts(OUT worker_pid integer, OUT lock_holder_p
 		OUT overdue_since timestamptz, OUT overdue_provider text, OUT oldest_unresolved timestamptz, OUT oldest_in_review timestamptz, OUT incidents_open bigint,
 		OUT credentials_refused text[], OUT pauses text[], OUT breakers_open text[], OUT budgets_used text[], OUT lookups_failing bigint, OUT inbox_waiting bigint, OUT inbox_waiting_since timestamptz, OUT inbox_unmatched bigint,
 		OUT guards_missing text[], OUT partitions_until timestamptz, OUT default_entries bigint, OUT wall_clock_behind interval, OUT gates_late interval)
-	RETURNS record LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET lock_timeout = '5s' AS $$
+	RETURNS record LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 DECLARE
 	lower_us bigint;

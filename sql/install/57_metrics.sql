@@ -34,7 +34,7 @@ CREATE FUNCTION reconcile.history_rows() RETURNS double precision
 COMMENT ON FUNCTION reconcile.history_rows() IS 'Entries of the history, as the last VACUUM or ANALYZE has left them in the catalog.';
 
 CREATE FUNCTION reconcile.metrics_of_tables(OUT name text, OUT labels jsonb, OUT value double precision) RETURNS SETOF record
-	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+	LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off SET lock_timeout = '5s' AS $$
 #variable_conflict use_column
 BEGIN
 	IF NOT reconcile.is_readable('{action,provider,operation,lookup,incident,breaker,pause_period}') THEN

@@ -34,6 +34,7 @@
 #include "worker/worker.h"
 
 #define RETRY_START_MS		1000
+#define TELL_STATISTICS_MS	1000
 #define READ_ONLY_RETRY_MS	60000
 
 static ArWorkerSlot *my_slot = NULL;
@@ -256,6 +257,9 @@ ar_worker_main(Datum argument)
 		publish_stalled(ar_engine_stalled_because(engine));
 		ar_report_turn();
 		sleep = present ? ar_engine_sleep_ms(engine) : 0;
+		/* Who sleeps long tells first what it has done: the metrics count by it, and autovacuum goes by it. */
+		if (sleep < 0 || sleep > TELL_STATISTICS_MS)
+			pgstat_report_stat(true);
 		if (present)
 			ar_engine_wait(engine, sleep);
 		if (ConfigReloadPending)

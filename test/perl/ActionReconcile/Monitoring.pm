@@ -8,7 +8,7 @@ ActionReconcile::Monitoring - Debian's SQL exporter and Prometheus over what mon
 
   my $watch = ActionReconcile::Monitoring->new($node, 'watcher');
   $watch->wait_alerts('ActionReconcileDisarmed');      # exactly this one fires
-  $watch->value('action_reconcile_armed');
+  $watch->wait_value('action_reconcile_armed', 0, 'it is not armed');
   $watch->stop;
 
 The configuration is the shipped one; only addresses are others, once a second
@@ -57,6 +57,9 @@ sub new
 		"--config.file=$directory/prometheus.yml", "--storage.tsdb.path=$directory/tsdb", "--web.listen-address=127.0.0.1:$port"));
 	$self->{exporter} = $exporter;
 	$self->wait_for_port($port) or croak "Prometheus ended:\n" . $self->log_text;
+	# It listens before it can answer.
+	my $until = time + 60;
+	usleep(50_000) while $self->request(GET => '/-/ready')->{status} != 200 && time < $until;
 	return $self;
 }
 
@@ -132,6 +135,32 @@ sub value
 	return @found ? $found[0][1] : undef;
 }
 
+# What explains a failure: the end of what both say.
+sub _tell
+{
+	my ($self) = @_;
+	foreach my $service ($self->{exporter}, $self)
+	{
+		diag("$service->{name}: " . substr $service->log_text, -1500);
+	}
+	return 0;
+}
+
+# Waits until a series has that value; tells what it has if the time is over.
+sub wait_value
+{
+	my ($self, $expression, $expected, $title, $seconds) = @_;
+	my $until = time + ($seconds // 60);
+	my $value;
+	while (time < $until)
+	{
+		$value = $self->value($expression);
+		last if defined $value && $value == $expected;
+		usleep(200_000);
+	}
+	return is($value, $expected, $title) || $self->_tell;
+}
+
 # The names of the alerts that fire, in order, each once.
 sub alerts
 {
@@ -141,7 +170,7 @@ sub alerts
 	return join ' ', sort keys %firing;
 }
 
-# Waits until exactly these fire, twice in a row; tells what does if the time is over.
+# Waits until exactly these fire, for about a second; tells what does if the time is over.
 sub wait_alerts
 {
 	my ($self, $expected, $title, $seconds) = @_;
@@ -154,7 +183,7 @@ sub wait_alerts
 		$times = $alerts eq $expected ? $times + 1 : 0;
 		usleep(300_000);
 	}
-	return is($alerts, $expected, $title);
+	return is($alerts, $expected, $title) || $self->_tell;
 }
 
 sub stop
