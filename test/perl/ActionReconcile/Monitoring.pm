@@ -81,7 +81,7 @@ sub _configure
 sub _until_stdin_closes
 {
 	my (@command) = @_;
-	return ('/bin/sh', '-c', '"$@" & child=$!; trap : TERM; cat >/dev/null; kill $child; wait $child', 'sh', @command);
+	return ('/bin/sh', '-c', '"$@" >&2 & child=$!; trap : TERM; cat >/dev/null; kill $child; wait $child', 'sh', @command);
 }
 
 # Where a program is; see above.
