@@ -61,7 +61,9 @@ bool
 ar_breaker_note(ArBreaker *breaker, const ArBreakerRule *rule, ArReach reach, int64_t asked_us, int64_t now_us, double random)
 {
 	bool		open = breaker->open_until_us > now_us;
-	bool		probed = breaker->open_until_us != 0 && !open;
+
+	/* After a pause that the provider asked for, what fails is not a probe: it counts as one failure. */
+	bool		probed = !open && breaker->open_until_us != 0 && breaker->trips > 0 && rule->after > 0;
 	int64_t		pause_us = asked_us;
 
 	if (reach == AR_REACH_UNTOLD)
@@ -76,7 +78,7 @@ ar_breaker_note(ArBreaker *breaker, const ArBreakerRule *rule, ArReach reach, in
 	}
 	if (reach == AR_REACHED)
 	{
-		bool		changed = breaker->failures > 0 || probed;
+		bool		changed = breaker->failures > 0 || breaker->open_until_us != 0;
 
 		*breaker = (ArBreaker) {0};
 		return changed;
@@ -95,6 +97,8 @@ ar_breaker_note(ArBreaker *breaker, const ArBreakerRule *rule, ArReach reach, in
 	}
 	if (pause_us >= 0)
 		breaker->open_until_us = now_us + (pause_us > 0 ? pause_us : 1);
+	else
+		breaker->open_until_us = 0;
 	return true;
 }
 

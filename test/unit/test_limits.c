@@ -132,6 +132,7 @@ test_asked_pause(void)
 	is_int(fail(&b, 1, 3 * SECOND, now), 7 * SECOND, "a shorter one does not shorten it");
 	is_int(fail(&b, 1, 9 * SECOND, now), 9 * SECOND, "a longer one does");
 	now = b.open_until_us;
+	is_int(fail(&b, 1, -1, now), 0, "what fails after it is a failure, and no probe that failed");
 	is_int(fail(&b, 1, 0, now), 5 * SECOND, "asking for none again and again does not make it spin");
 	b = (ArBreaker) {0};
 	is_int(fail(&b, 1, 0, now), 1, "no pause at all is over at once");
@@ -142,6 +143,9 @@ test_asked_pause(void)
 	is_int(b.failures, 1000, "but are counted");
 	ar_breaker_note(&b, &never, AR_NOT_REACHED, SECOND, now, 0.5);
 	is_int(b.open_until_us - now, SECOND, "what is asked for does");
+	now = b.open_until_us;
+	ar_breaker_note(&b, &never, AR_NOT_REACHED, -1, now, 0.5);
+	is_int(b.open_until_us, 0, "and a failure after it opens nothing");
 }
 
 static void
