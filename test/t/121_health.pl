@@ -1,4 +1,4 @@
-# Worker gone, and somebody notices: whatever the reason, health says so, with what helps; what was submitted is durable and is
+# Case 33, the worker is gone and nobody notices: whatever the reason, health says so, with what helps; what was submitted is durable and is
 # carried out, once, when the reason is gone.
 
 use strict;

@@ -1,4 +1,4 @@
-# Databases, extensions and the server come, go and change under the worker,
+# Case 34. Databases, extensions and the server come, go and change under the worker,
 # idle and with a request open: each statement ends soon, nothing is sent twice,
 # nothing is made up, no worker is left behind and none is missing.
 

@@ -1,4 +1,4 @@
-# The database cannot be written while the provider works: a full disk, no
+# Case 43. The database cannot be written while the provider works: a full disk, no
 # memory for locks, no room for WAL.  An answer that came back is kept and
 # stored later, or what was open is unknown after a crash; nothing new is sent
 # meanwhile; each action has one effect.  (Read-only: 141; locked tables: 142.)
