@@ -47,7 +47,9 @@ close $handle;
 foreach my $name (qw(shop slow))
 {
 	$provider->preset($name, 'ok');
-	$node->define_provider($name, $provider->http_url($name));
+	# Without what 0.1 does not know.
+	$node->sql($node->insert('provider', provider => $name, base_url => $provider->http_url($name), consistency_window => '0.3 s',
+			window_source => 'documented', late_arrival_max => '0.1 s', attempt_timeout => '2 s', allow_http => 'true', allow_private_addresses => 'true'));
 	$node->define_operation($name, $name, on_absent => 'replace');
 }
 $node->define_operation('again', 'shop', lookup => 0);
