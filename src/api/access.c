@@ -7,6 +7,7 @@
 #include "fmgr.h"
 #include "utils/builtins.h"
 
+#include "compat.h"
 #include "core/host_list.h"
 #include "core/redact.h"
 #include "settings.h"

@@ -92,6 +92,8 @@ test_cases(void)
 		bool		done;
 		char		name[32] = "";
 
+		/* What was there before must not be taken for the error. */
+		memset(&error, 0x5a, sizeof(error));
 		ar_buffer_init(&out);
 		ok(ar_buffer_append(&out, "/..", 3), "something is there before");
 		done = ar_template_render(cases[i].text, strlen(cases[i].text), cases[i].part, look_up, (void *) values, &out, &error);
