@@ -414,7 +414,7 @@ ar_template_render(const char *text, size_t length, ArTemplatePart part,
 	const char *rest = text;
 	bool		done = true;
 
-	*error = (ArTemplateError) {AR_TEMPLATE_OK};
+	*error = (ArTemplateError) {0};
 	while (done && ar_template_next(&rest, text + length, &piece))
 		done = write_piece(&filling, &piece, lookup, state);
 	if (done && part == AR_PART_HEADER && names_other_credential(&filling))
