@@ -103,7 +103,7 @@ class ProviderTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.process.stdin.close()
-        status = cls.process.wait(5)
+        status = cls.process.wait(30)
         cls.process.stdout.close()
         assert status == 0 and not os.path.exists(cls.ports["ca_file"])
 
